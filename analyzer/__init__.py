@@ -1,0 +1,1 @@
+"""The analyzer: from traces to a report."""

@@ -1,0 +1,1 @@
+"""Subcommands, a module each: parse, call, write, exit."""

@@ -1,0 +1,1 @@
+"""Hardware figures and schemas: data, not code."""

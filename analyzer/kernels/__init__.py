@@ -1,0 +1,1 @@
+"""Kernel names, a module a library."""

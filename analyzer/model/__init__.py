@@ -1,0 +1,1 @@
+"""What a run is: no input, no output, no arithmetic beyond lookups."""

@@ -1,0 +1,42 @@
+"""Parallel axes: their sizes and rank groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+AXES = ("tp", "pp", "dp", "ep", "cp", "dcp")
+
+
+class Source(str, Enum):
+    """How a layout came to be known, surest first."""
+
+    DECLARED = "declared"
+    METADATA = "metadata"
+    INFERRED = "inferred"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the ranks of a run share the work.
+
+    Attributes:
+        world_size: ranks of the job, None where unknown; may exceed the number of traces.
+        sizes: degree of each axis that is known. An axis that is absent is unknown, one of size 1 is not used.
+        groups: rank groups of each axis, where known.
+        source: of the whole; the weakest source of any axis.
+        evidence: for each axis, the sentence that says how it came to be known.
+    """
+
+    world_size: int | None = None
+    sizes: dict[str, int] = field(default_factory=dict)
+    groups: dict[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
+    source: Source = Source.UNKNOWN
+    evidence: dict[str, str] = field(default_factory=dict)
+
+    def axis_of(self, ranks: tuple[int, ...]) -> str | None:
+        """The axis that has exactly this rank group; None where none or several have."""
+        members = tuple(sorted(ranks))
+        found = [axis for axis, groups in self.groups.items() if members in groups]
+        return found[0] if len(found) == 1 else None

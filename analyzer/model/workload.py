@@ -1,0 +1,24 @@
+"""What ran: model, engine, role."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """What is known of the job beside its traces.
+
+    Attributes:
+        engine: `vllm`, `sglang`, `torch`, another engine's name, or "unknown".
+        role: `prefill`, `decode`, `colocated`, or "" where unknown.
+        model: dimensions as in a Hugging Face config (`hidden_size`, `num_hidden_layers`, `num_key_value_heads`, …).
+        versions: of engine and libraries.
+        settings: batch, lengths, concurrency, profiler settings, command: as recorded, for comparing runs.
+    """
+
+    engine: str = "unknown"
+    role: str = ""
+    model: dict[str, int | float | str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, int | float | str] = field(default_factory=dict)

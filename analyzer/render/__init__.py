@@ -1,0 +1,1 @@
+"""From a Report to text, a module a format."""

@@ -1,0 +1,1 @@
+"""Ways to record a run, a module each."""
