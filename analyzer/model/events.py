@@ -139,7 +139,7 @@ class Activities(Events):
 
     @property
     def subclass(self) -> Labels:
-        """n subclasses; `other` where no pattern knows the name."""
+        """Subclass of each of the n; `other` where no pattern knows the name."""
         words = ["other" if pattern is None else pattern.subclass for pattern in self.patterns]
         table = Labels.of(words)
         return Labels(table.values, table.codes[self.name.codes] if words else self.name.codes)
