@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from analyzer.intervals import Intervals
 from analyzer.model.events import Activities, Events, Integers, Labels
 
@@ -52,6 +54,12 @@ class CollectiveRecords:
     sequence: Integers
     peer: Integers
     splits: Labels
+
+    @classmethod
+    def none(cls) -> CollectiveRecords:
+        """Metadata of no collective at all."""
+        text, empty = Labels.of(()), np.zeros(0, np.int64)
+        return cls(empty, text, text, text, text, empty, text, empty, empty, empty, empty, text)
 
     def __len__(self) -> int:
         return int(self.activity.size)

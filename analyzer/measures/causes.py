@@ -1,0 +1,144 @@
+"""Why the device did nothing: what one rank can tell by itself.
+
+Each idle stretch ends where the next activity starts. If that activity was launched inside the stretch, the time before
+the launch is the host's: it was blocked in a synchronizing call, or between steps, or had not got there yet. If it
+was launched before, the stretch is the device's own: another stream, an event, the queue, a dependency inside a graph.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from analyzer.intervals import Intervals, Nanoseconds
+from analyzer.measures.steps import step_annotations
+from analyzer.model.events import ABSENT, Events, Integers, Mask
+from analyzer.model.kind import Cause, Kind
+from analyzer.model.trace import Trace
+
+LAUNCH_LATENCY_NS = 10_000
+"""From the end of a launch call to the start of its kernel on an idle device; observed 4 to 10 µs. Beyond it the kernel waits for something."""
+
+BLOCKING_CALL = re.compile(
+    r"^(cuda|hip)(Stream|Event|Device)Synchronize|^cuCtxSynchronize|^cu(Stream|Event)Synchronize"
+    r"|^(cuda|hip)Memcpy$|^hipMemcpyWithStream|^(cuda|hip)(Malloc|Free|HostAlloc|MallocHost|HostMalloc)$"
+    r"|^aclrtSynchronize|^(synchronize|synchronizeStream)$|^cnrt(Queue|Device)Sync|Stream Sync|Context Sync"
+)
+"""Calls that return only when the device has caught up. MemcpyAsync is left out: it blocks for pageable memory alone."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Gaps:
+    """Idle stretches with the launch of what ended each.
+
+    Attributes:
+        start_ns, end_ns: int64[m].
+        launch_ns, launched_ns: int64[m], begin and end of the launch call.
+        thread: int64[m], which launched.
+        known: bool[m], a launch call is recorded.
+        same_launch: bool[m], the activity before came from the same launch (a graph).
+    """
+
+    start_ns: Nanoseconds
+    end_ns: Nanoseconds
+    launch_ns: Nanoseconds
+    launched_ns: Nanoseconds
+    thread: Integers
+    known: Mask
+    same_launch: Mask
+
+
+def causes(trace: Trace, idle: Intervals) -> dict[Cause, Intervals]:
+    """A partition of `idle` over every cause but PEER_WAIT, which takes all ranks to tell."""
+    if trace.origin.device == "cpu":
+        return _without_device(trace, idle)
+    waiting_entries = trace.activities.busy(Kind.SYNC) & idle
+    gaps = _gaps(trace, idle - waiting_entries)
+    own = gaps.known & ~gaps.same_launch
+    unlaunched_until = np.clip(gaps.launch_ns, gaps.start_ns, gaps.end_ns)
+    launching_until = np.clip(gaps.launched_ns + LAUNCH_LATENCY_NS, unlaunched_until, gaps.end_ns)
+    device = Intervals.from_arrays(launching_until[own], gaps.end_ns[own]) | Intervals.from_arrays(
+        gaps.start_ns[gaps.same_launch], gaps.end_ns[gaps.same_launch]
+    )
+    launching = Intervals.from_arrays(unlaunched_until[own], launching_until[own])
+    blocked, between, late = _host_side(trace, gaps, own, unlaunched_until)
+    unknown = Intervals.from_arrays(gaps.start_ns[~gaps.known], gaps.end_ns[~gaps.known])
+    return {
+        Cause.HOST_SYNC: blocked,
+        Cause.HOST_LAUNCH: launching | late,
+        Cause.STREAM_WAIT: device | waiting_entries,
+        Cause.QUEUE: between,
+        Cause.UNKNOWN: unknown,
+    }
+
+
+def _host_side(
+    trace: Trace, gaps: _Gaps, own: Mask, until_ns: Nanoseconds
+) -> tuple[Intervals, Intervals, Intervals]:
+    """Time before the launch: blocked in a call, between steps, and the rest, by the thread that launched."""
+    blocking = trace.calls.take(trace.calls.name.where(lambda name: BLOCKING_CALL.search(name) is not None))
+    steps = step_annotations(trace)
+    inside = steps.union()
+    blocked = between = late = Intervals.empty()
+    for thread in np.unique(gaps.thread[own]):
+        rows = own & (gaps.thread == thread)
+        before = Intervals.from_arrays(gaps.start_ns[rows], until_ns[rows])
+        in_call = before & blocking.take(blocking.lane == thread).union()
+        rest = before - in_call
+        outside = rest - inside if len(steps) else Intervals.empty()
+        blocked, between, late = blocked | in_call, between | outside, late | (rest - outside)
+    return blocked, between, late
+
+
+def _gaps(trace: Trace, idle: Intervals) -> _Gaps:
+    work = trace.activities.take(trace.activities.kind != Kind.SYNC)
+    call_of = _launch_rows(trace.calls, work.correlation)
+    following = np.minimum(np.searchsorted(work.start_ns, idle.end_ns), max(len(work) - 1, 0))
+    previous = np.maximum(following - 1, 0)
+    call = call_of[following] if len(work) else np.zeros(0, np.int64)
+    known = call != ABSENT
+    correlation = work.correlation
+    linked = (correlation[following] != ABSENT) & (following > 0)
+    return _Gaps(
+        start_ns=idle.start_ns,
+        end_ns=idle.end_ns,
+        launch_ns=np.where(known, _at(trace.calls.start_ns, call), idle.end_ns),
+        launched_ns=np.where(known, _at(trace.calls.end_ns, call), idle.end_ns),
+        thread=np.where(known, _at(trace.calls.lane, call), ABSENT),
+        known=known,
+        same_launch=known & linked & (correlation[following] == correlation[previous]),
+    )
+
+
+def _launch_rows(calls: Events, correlation: Integers) -> Integers:
+    """Row of the call that launched each activity: the first with its correlation; ABSENT where there is none."""
+    rows = np.flatnonzero(calls.correlation != ABSENT)
+    if rows.size == 0:
+        return np.full(correlation.shape, ABSENT, np.int64)
+    keys, first = np.unique(calls.correlation[rows], return_index=True)
+    at = np.minimum(np.searchsorted(keys, correlation), keys.size - 1)
+    return np.where(keys[at] == correlation, rows[first[at]], ABSENT).astype(np.int64)
+
+
+def _at(column: Integers, rows: Integers) -> Integers:
+    """Values of the rows; anything where the row is absent (the caller masks it)."""
+    if column.size == 0:
+        return np.zeros(rows.shape, np.int64)
+    return column[np.maximum(rows, 0)]
+
+
+def _without_device(trace: Trace, idle: Intervals) -> dict[Cause, Intervals]:
+    """No operation runs on any thread: inside a step the host is between operations, outside it has no work."""
+    steps = step_annotations(trace)
+    inside = idle & steps.union()
+    outside = idle - inside
+    known = len(steps) > 0
+    return {
+        Cause.HOST_SYNC: Intervals.empty(),
+        Cause.HOST_LAUNCH: inside,
+        Cause.STREAM_WAIT: Intervals.empty(),
+        Cause.QUEUE: outside if known else Intervals.empty(),
+        Cause.UNKNOWN: Intervals.empty() if known else outside,
+    }

@@ -1,0 +1,203 @@
+"""Timelines drawn in text: the notation of rule examples, tests and reports.
+
+    layout  tp=2
+    rank 0 stream 7   GGGG....GGGG....
+    rank 0 stream 20  ....AAAA....AAAA
+    rank 0 host       l.l.l.l...SSSS..
+    rank 0 steps      DDDDDDDD|DDDDDDD
+
+One column is 10 µs. Equal letters in a row are one event; `|` takes the column and opens a new event of the letter
+that follows it; `.` is nothing. Letters on a stream are in `DEVICE`, on the host in `HOST`, on steps in `STEPS`.
+Every `l` or `g` of a rank's host launches, in order of time, the next activity (`l`) or all activities up to the next
+launch (`g`, a graph); a rank without a host row has no launches recorded.
+Other lines say what the run knows: `layout`, `nodes` (one name a rank), `model` and `engine`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from analyzer.classify import classify
+from analyzer.model.events import ABSENT, Activities, Events, Integers, Labels
+from analyzer.model.kind import Kind
+from analyzer.model.layout import Layout, Source
+from analyzer.model.run import Run
+from analyzer.model.topology import Topology
+from analyzer.model.trace import CollectiveRecords, Origin, Trace
+from analyzer.model.workload import Workload
+
+COLUMN_NS = 10_000
+COPY_BYTES = 1 << 20
+"""What a drawn copy states."""
+
+DEVICE = {
+    "G": "nvjet_tst_128x64_64x8_2x1_v_bz_TNT",
+    "T": "void flash::flash_fwd_splitkv_kernel<Flash_fwd_kernel_traits<128, 64, 128, 4>>(Flash_fwd_params)",
+    "M": "fused_moe_kernel",
+    "N": "void vllm::rms_norm_kernel<c10::BFloat16>(c10::BFloat16*, c10::BFloat16 const*)",
+    "E": "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int)",
+    "Q": "void at::native::(anonymous namespace)::cunn_SoftMaxForward<4, float, float, float>(float*)",
+    "A": "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+    "B": "void vllm::cross_device_reduce_1stage<__nv_bfloat16, 2>(vllm::RankData*)",
+    "R": "ncclDevKernel_ReduceScatter_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+    "L": "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+    "X": "void deep_ep::internode_ll::dispatch<true, 3, 10, 7168>(void*, float*)",
+    "Y": "void deep_ep::internode_ll::combine<3, 10, 7168, 9>(void*, void*)",
+    "S": "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)",
+    "H": "Memcpy HtoD (Pageable -> Device)",
+    "J": "Memcpy HtoD (Pinned -> Device)",
+    "D": "Memcpy DtoH (Device -> Pinned)",
+    "P": "Memcpy PtoP (Device -> Device)",
+    "C": "Memcpy DtoD (Device -> Device)",
+    "K": "void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16, __nv_bfloat16>(__nv_bfloat16 const*)",
+    "W": "_swap_blocks_kernel",
+    "O": "void at::native::(anonymous namespace)::CatArrayBatchedCopy<at::native::(anonymous namespace)::OpaqueType<2u>>",
+    "U": "a_kernel_that_nobody_knows",
+}
+HOST = {
+    "l": "cudaLaunchKernel",
+    "g": "cudaGraphLaunch",
+    "S": "cudaStreamSynchronize",
+    "V": "cudaEventSynchronize",
+    "C": "cudaMemcpyAsync",
+    "M": "cudaMalloc",
+    "I": "aten::item",
+    "x": "cudaEventRecord",
+}
+STEPS = {
+    "P": "execute_context_1(512)_generation_0(0)",
+    "D": "execute_context_0(0)_generation_8(8)",
+    "X": "execute_context_1(256)_generation_8(8)",
+    "I": "step[IDLE bs=0]",
+}
+_LAUNCHES = ("cudaLaunchKernel", "cudaGraphLaunch")
+_ROW = re.compile(r"rank (\d+) (stream (\d+)|host|steps)\s+(\S+)$")
+_HOST_THREAD = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    name: str
+    start_ns: int
+    end_ns: int
+    lane: int
+
+
+def read(drawing: str) -> Run:
+    """The run that a drawing shows.
+
+    Raises:
+        ValueError: a line or letter that the notation does not have.
+    """
+    rows: dict[int, dict[str, list[_Span]]] = {}
+    facts: dict[str, str] = {}
+    for line in filter(None, (line.strip() for line in drawing.splitlines())):
+        row = _ROW.match(line)
+        if row is None:
+            word, _, rest = line.partition(" ")
+            if word not in {"layout", "nodes", "model", "engine"}:
+                raise ValueError(f"not in the notation: {line!r}")
+            facts[word] = rest.strip()
+            continue
+        rank, place, stream, cells = int(row[1]), row[2].split()[0], int(row[3] or _HOST_THREAD), row[4]
+        letters = {"stream": DEVICE, "host": HOST, "steps": STEPS}[place]
+        rows.setdefault(rank, {}).setdefault(place, []).extend(_spans(cells, letters, stream))
+    traces = tuple(_trace(rank, rows[rank]) for rank in sorted(rows))
+    return Run("drawing", traces, _layout(facts, len(traces)), _topology(facts), _workload(facts))
+
+
+def draw(run: Run, start_ns: int, end_ns: int, columns: int = 64) -> str:
+    """What each rank did between two instants: the nearest term that ran in most of each column.
+
+    Letters: G compute, A communication, M movement, `.` nothing.
+    """
+    edges = np.linspace(start_ns, end_ns, columns + 1).astype(np.int64)
+    lines = []
+    for trace in run.traces:
+        cells = np.full(columns, ".")
+        for kind, letter in ((Kind.MOVEMENT, "M"), (Kind.COMMUNICATION, "A"), (Kind.COMPUTE, "G")):
+            inside = trace.activities.busy(kind).within(edges[:-1], edges[1:])
+            cells[2 * inside > np.diff(edges)] = letter
+        lines.append(f"rank {trace.rank:<4}{''.join(cells)}")
+    return "\n".join(lines)
+
+
+def _spans(cells: str, letters: dict[str, str], lane: int) -> list[_Span]:
+    found = []
+    for event in re.finditer(r"\|?([^.|])\1*", cells):
+        if event[1] not in letters:
+            raise ValueError(f"letter {event[1]!r} is not one of {' '.join(letters)}")
+        found.append(_Span(letters[event[1]], event.start() * COLUMN_NS, event.end() * COLUMN_NS, lane))
+    return found
+
+
+def _trace(rank: int, rows: dict[str, list[_Span]]) -> Trace:
+    device = sorted(rows.get("stream", []), key=lambda span: (span.start_ns, span.lane))
+    host = sorted(rows.get("host", []), key=lambda span: span.start_ns)
+    launched, calls = _correlate(device, host)
+    names = Labels.of(span.name for span in device)
+    copies = names.where(lambda name: name.startswith("Memcpy"))
+    activities = Activities(
+        *_columns(device, names, rank, launched),
+        classify(names.values),
+        np.where(copies, COPY_BYTES, ABSENT).astype(np.int64) if device else np.zeros(0, np.int64),
+    )
+    operations = [span.name.startswith("aten::") for span in host]
+    return Trace(
+        rank,
+        Origin(f"drawing/rank{rank}", "cuda", recorded_rank=rank, world_size=None),
+        activities,
+        calls=_events([s for s, op in zip(host, operations) if not op], [c for c, op in zip(calls, operations) if not op]),
+        ops=_events([s for s, op in zip(host, operations) if op]),
+        annotations=_events(sorted(rows.get("steps", []), key=lambda span: span.start_ns)),
+        collectives=CollectiveRecords.none(),
+    )
+
+
+def _correlate(device: list[_Span], host: list[_Span]) -> tuple[list[int], list[int]]:
+    """Correlation of each activity and of each host call: launches take activities in order."""
+    launched, calls, at = [ABSENT] * len(device), [ABSENT] * len(host), 0
+    launches = [i for i, span in enumerate(host) if span.name in _LAUNCHES]
+    for number, i in enumerate(launches, start=1):
+        calls[i] = number
+        left_to_others = len(launches) - number
+        take = max(1, len(device) - at - left_to_others) if host[i].name == "cudaGraphLaunch" else 1
+        for activity in range(at, min(at + take, len(device))):
+            launched[activity] = number
+        at += take
+    return launched, calls
+
+
+def _columns(spans: list[_Span], names: Labels, process: int, correlation: list[int]) -> tuple[Labels, Integers, Integers, Integers, Integers, Integers]:
+    start, end, lane = (np.array([getattr(span, field) for span in spans], np.int64) for field in ("start_ns", "end_ns", "lane"))
+    return names, start, end, np.full(len(spans), process, np.int64), lane, np.array(correlation, np.int64)
+
+
+def _events(spans: list[_Span], correlation: list[int] | None = None) -> Events:
+    names = Labels.of(span.name for span in spans)
+    return Events(*_columns(spans, names, 1, correlation or [ABSENT] * len(spans)))
+
+
+def _layout(facts: dict[str, str], ranks: int) -> Layout:
+    if "layout" not in facts:
+        return Layout()
+    sizes = {axis: int(size) for axis, _, size in (part.partition("=") for part in facts["layout"].split())}
+    world = tuple(range(ranks))
+    groups = {axis: (world,) for axis, size in sizes.items() if size == ranks > 1}
+    return Layout(ranks, sizes, groups, Source.DECLARED, dict.fromkeys(sizes, "drawn"))
+
+
+def _topology(facts: dict[str, str]) -> Topology:
+    if "nodes" not in facts:
+        return Topology()
+    return Topology(dict(enumerate(facts["nodes"].split())), source="declared")
+
+
+def _workload(facts: dict[str, str]) -> Workload:
+    model: dict[str, int | float | str] = {
+        key: int(value) for key, _, value in (part.partition("=") for part in facts.get("model", "").split())
+    }
+    return Workload(engine=facts.get("engine", "unknown"), model=model)
