@@ -54,7 +54,7 @@ DEVICE = {
     "C": "Memcpy DtoD (Device -> Device)",
     "K": "void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16, __nv_bfloat16>(__nv_bfloat16 const*)",
     "W": "_swap_blocks_kernel",
-    "O": "void at::native::(anonymous namespace)::CatArrayBatchedCopy<at::native::(anonymous namespace)::OpaqueType<2u>>",
+    "O": "void at::native::(anonymous namespace)::CatArrayBatchedCopy<at::native::OpaqueType<2u>>(int)",
     "U": "a_kernel_that_nobody_knows",
 }
 HOST = {
@@ -145,13 +145,15 @@ def _trace(rank: int, rows: dict[str, list[_Span]]) -> Trace:
         classify(names.values),
         np.where(copies, COPY_BYTES, ABSENT).astype(np.int64) if device else np.zeros(0, np.int64),
     )
-    operations = [span.name.startswith("aten::") for span in host]
+    on_host = list(zip(host, calls, strict=True))
+    ops = [span for span, _ in on_host if span.name.startswith("aten::")]
+    runtime = [(span, number) for span, number in on_host if not span.name.startswith("aten::")]
     return Trace(
         rank,
-        Origin(f"drawing/rank{rank}", "cuda", recorded_rank=rank, world_size=None),
+        Origin(f"drawing/rank{rank}", "cuda", recorded_rank=rank),
         activities,
-        calls=_events([s for s, op in zip(host, operations) if not op], [c for c, op in zip(calls, operations) if not op]),
-        ops=_events([s for s, op in zip(host, operations) if op]),
+        calls=_events([span for span, _ in runtime], [number for _, number in runtime]),
+        ops=_events(ops),
         annotations=_events(sorted(rows.get("steps", []), key=lambda span: span.start_ns)),
         collectives=CollectiveRecords.none(),
     )
@@ -171,8 +173,12 @@ def _correlate(device: list[_Span], host: list[_Span]) -> tuple[list[int], list[
     return launched, calls
 
 
-def _columns(spans: list[_Span], names: Labels, process: int, correlation: list[int]) -> tuple[Labels, Integers, Integers, Integers, Integers, Integers]:
-    start, end, lane = (np.array([getattr(span, field) for span in spans], np.int64) for field in ("start_ns", "end_ns", "lane"))
+def _columns(
+    spans: list[_Span], names: Labels, process: int, correlation: list[int]
+) -> tuple[Labels, Integers, Integers, Integers, Integers, Integers]:
+    start, end, lane = (
+        np.array([getattr(span, field) for span in spans], np.int64) for field in ("start_ns", "end_ns", "lane")
+    )
     return names, start, end, np.full(len(spans), process, np.int64), lane, np.array(correlation, np.int64)
 
 

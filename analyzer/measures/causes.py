@@ -19,14 +19,14 @@ from analyzer.model.kind import Cause, Kind
 from analyzer.model.trace import Trace
 
 LAUNCH_LATENCY_NS = 10_000
-"""From the end of a launch call to the start of its kernel on an idle device; observed 4 to 10 µs. Beyond it the kernel waits for something."""
+"""From the end of a launch call to the start of its kernel on an idle device, 4 to 10 µs; beyond it the kernel waits."""
 
 BLOCKING_CALL = re.compile(
     r"^(cuda|hip)(Stream|Event|Device)Synchronize|^cuCtxSynchronize|^cu(Stream|Event)Synchronize"
     r"|^(cuda|hip)Memcpy$|^hipMemcpyWithStream|^(cuda|hip)(Malloc|Free|HostAlloc|MallocHost|HostMalloc)$"
     r"|^aclrtSynchronize|^(synchronize|synchronizeStream)$|^cnrt(Queue|Device)Sync|Stream Sync|Context Sync"
 )
-"""Calls that return only when the device has caught up. MemcpyAsync is left out: it blocks for pageable memory alone."""
+"""Calls that return only when the device has caught up. MemcpyAsync is not: it blocks for pageable memory alone."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,9 +74,7 @@ def causes(trace: Trace, idle: Intervals) -> dict[Cause, Intervals]:
     }
 
 
-def _host_side(
-    trace: Trace, gaps: _Gaps, own: Mask, until_ns: Nanoseconds
-) -> tuple[Intervals, Intervals, Intervals]:
+def _host_side(trace: Trace, gaps: _Gaps, own: Mask, until_ns: Nanoseconds) -> tuple[Intervals, Intervals, Intervals]:
     """Time before the launch: blocked in a call, between steps, and the rest, by the thread that launched."""
     blocking = trace.calls.take(trace.calls.name.where(lambda name: BLOCKING_CALL.search(name) is not None))
     steps = step_annotations(trace)

@@ -1,0 +1,172 @@
+"""The six answers: what the run itself says, before any rule is asked. Each is a sentence, or unknown with the cure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from analyzer.errors import MissingEvidenceError
+from analyzer.measures.breakdown import Breakdown, breakdown
+from analyzer.measures.moves import moves
+from analyzer.measures.steps import reused_tokens
+from analyzer.measures.traffic import Traffic, traffic
+from analyzer.model.kind import Cause, Kind
+from analyzer.model.layout import AXES
+from analyzer.model.run import Run
+from analyzer.rule import Question
+from analyzer.units import count, duration, ranks, share, size
+
+SHOWN = 3
+"""Kinds of collective or movement that an answer names; the tables hold all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """What the run says.
+
+    Attributes:
+        text: the answer.
+        missing: what is not in the run and what would tell, empty where the answer is whole.
+        known: False where the question cannot be answered at all.
+    """
+
+    text: str
+    missing: tuple[str, ...] = ()
+    known: bool = True
+
+
+def plain_answer(question: Question, run: Run) -> Plain:
+    """The answer to one question from the run alone."""
+    try:
+        return _ANSWERS[question](run)
+    except MissingEvidenceError as lack:
+        return Plain(f"unknown, because {lack.missing}; {lack.cure}", (lack.cure,), known=False)
+
+
+def mean_share(run: Run, time_ns: Callable[[Breakdown], int]) -> float:
+    """Share of the ranks' windows that `time_ns` makes up, 0 to 1."""
+    parts = breakdown(run)
+    window_ns = sum(part.window.total_ns for part in parts)
+    return sum(time_ns(part) for part in parts) / window_ns if window_ns else 0.0
+
+
+def _split(run: Run) -> Plain:
+    layout = run.layout
+    used = [f"{axis}={layout.sizes[axis]}" for axis in AXES if layout.sizes.get(axis, 1) > 1]
+    unknown = [axis for axis in AXES if axis not in layout.sizes]
+    cure = 'state the layout in run.json beside the traces: {"layout": {"tp": 2, …}}'
+    if used:
+        evidence = "; ".join(dict.fromkeys(layout.evidence[axis] for axis in AXES if layout.sizes.get(axis, 1) > 1))
+        rest = f"; degree of {', '.join(unknown)} unknown" if unknown else ""
+        return Plain(f"{' × '.join(used)} ({layout.source.value}: {evidence}){rest}", (cure,) if unknown else ())
+    if layout.world_size == 1 or (not unknown and layout.sizes):
+        return Plain("not split: one rank does all the work")
+    world = "of unknown size" if layout.world_size is None else f"of {count(layout.world_size, 'rank')}"
+    raise MissingEvidenceError(f"nothing in the traces names the axes of this job {world}", cure)
+
+
+def _locality(run: Run) -> Plain:
+    moved = [move for move in moves(run) if move.busy_ns > 0]
+    crossing = traffic(run)
+    parts = []
+    if crossing:
+        total = mean_share(run, lambda part: part.communication.total_ns + part.causes[Cause.PEER_WAIT].total_ns)
+        kinds = ", ".join(dict.fromkeys(_STATE.get(row.kind, row.kind) for row in crossing))
+        parts.append(f"between ranks: {kinds} ({share(total)} of the window)")
+    for rung, place in (("host", "between host and device"), ("peer", "between devices"), ("hbm", "within the device")):
+        rows = [move for move in moved if move.rung == rung]
+        if rows:
+            named = ", ".join(f"{row.subclass} ×{row.count}" for row in rows[:SHOWN])
+            parts.append(f"{place}: {named} ({share(mean_share(run, _exposed(tuple(row.subclass for row in rows))))})")
+    if not parts:
+        return Plain("none: no collective, copy or cache write in the window")
+    return Plain("; ".join(parts))
+
+
+_STATE = {
+    "all_reduce": "partial sums (all-reduce)",
+    "reduce_scatter": "partial sums (reduce-scatter)",
+    "all_gather": "shards gathered (all-gather)",
+    "dispatch": "tokens to experts (dispatch)",
+    "combine": "expert results (combine)",
+    "all_to_all": "tokens or heads exchanged (all-to-all)",
+    "send_recv": "activations or KV sent (send/recv)",
+    "send": "activations or KV sent (send)",
+    "recv": "activations or KV received (recv)",
+    "broadcast": "copies to all ranks (broadcast)",
+}
+
+
+def _exposed(words: tuple[str, ...]) -> Callable[[Breakdown], int]:
+    return lambda part: sum(part.subclass_ns.get((Kind.MOVEMENT, word), 0) for word in words)
+
+
+def _communication(run: Run) -> Plain:
+    rows = traffic(run)
+    if not rows:
+        if (run.layout.world_size or 0) > 1:
+            return Plain(f"none recorded, though the job has {count(run.layout.world_size or 0, 'rank')}")
+        return Plain("none")
+    exposed = mean_share(run, lambda part: part.communication.total_ns + part.causes[Cause.PEER_WAIT].total_ns)
+    listed = "; ".join(_call(row) for row in rows[:SHOWN])
+    more = f"; and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
+    lacking = any(row.message_bytes is None for row in rows)
+    cure = "message sizes: record eagerly with record_shapes (graph replays and custom kernels carry none)"
+    return Plain(f"{listed}{more}; {share(exposed)} of the window exposed", (cure,) if lacking else ())
+
+
+def _call(row: Traffic) -> str:
+    message = "size unknown" if row.message_bytes is None else size(row.message_bytes)
+    members = f" over ranks {ranks(row.group)}" if row.group else ""
+    return f"{row.kind} ×{row.count:,}{members} ({message}, median {duration(row.median_ns)})"
+
+
+def _topology(run: Run) -> Plain:
+    rows = traffic(run)
+    if not rows:
+        return Plain("no communication, so none crosses a boundary")
+    cure = '`shardscope collect topology` beside the traces, or "topology": {"nodes": …} in run.json, would tell'
+    groups = {row.group for row in rows if row.group} or {run.ranks}
+    placed = {group: run.topology.nodes(group) for group in groups}
+    if any(nodes is None for nodes in placed.values()):
+        raise MissingEvidenceError("where the ranks run is not recorded", cure)
+    across = [group for group, nodes in placed.items() if nodes is not None and len(nodes) > 1]
+    if not across:
+        return Plain(f"no: every group stays inside one node ({', '.join(sorted(set(run.topology.node_of.values())))})")
+    return Plain("yes: " + "; ".join(f"ranks {ranks(group)} span {len(placed[group] or ())} nodes" for group in across))
+
+
+def _reuse(run: Run) -> Plain:
+    seen = reused_tokens(run)
+    if seen is None:
+        raise MissingEvidenceError(
+            "no step states how many KV tokens it reused",
+            "start vLLM with --profiler-config.detailed_trace_annotation=true, or compare /metrics before and after "
+            "(vllm:prefix_cache_hits_total over vllm:prefix_cache_queries_total)",
+        )
+    reused, scheduled = seen
+    return Plain(f"prefill steps reuse {reused:,} KV tokens and compute {scheduled:,}")
+
+
+def _reversal(run: Run) -> Plain:
+    compute = mean_share(run, lambda part: part.compute.total_ns)
+    added = mean_share(run, lambda part: part.communication.total_ns + part.causes[Cause.PEER_WAIT].total_ns)
+    if run.layout.world_size == 1 or not traffic(run):
+        raise MissingEvidenceError(
+            "one rank has no split to undo", "`shardscope sweep` over runs at several degrees would tell"
+        )
+    raise MissingEvidenceError(
+        f"one run cannot show a turn (computing {share(compute)}, communicating and waiting for peers {share(added)} "
+        "of the window)",
+        "`shardscope sweep` over runs at several degrees would tell",
+    )
+
+
+_ANSWERS: dict[Question, Callable[[Run], Plain]] = {
+    Question.SPLIT: _split,
+    Question.LOCALITY: _locality,
+    Question.COMMUNICATION: _communication,
+    Question.TOPOLOGY: _topology,
+    Question.REUSE: _reuse,
+    Question.REVERSAL: _reversal,
+}

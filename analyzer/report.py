@@ -1,0 +1,282 @@
+"""The hand-over: everything a renderer, a comparison or a gate may know of a run. JSON schema 1, both ways."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import msgspec
+
+from analyzer.errors import TraceFormatError
+
+SCHEMA = 1
+
+Verdict = Literal["ok", "attention", "problem", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """Who wrote the report."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClockFacts:
+    """How the ranks' clocks were compared; error None where they were not."""
+
+    method: str
+    error_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunFacts:
+    """What was read.
+
+    Attributes:
+        label: path as given.
+        ranks: ranks whose traces are here.
+        world_size: ranks of the job, None where unknown.
+        layout: axis → degree, plus `source` (declared, metadata, inferred, unknown).
+        layout_evidence: axis → the sentence that says how it came to be known.
+        engine: vllm, sglang, torch or unknown.
+        role: prefill, decode, colocated or "".
+        devices: distinct device names.
+        nodes: number of nodes, None where unknown.
+        clock: how clocks were compared.
+        warnings: what a reader of the figures must know, gravest first.
+        wait_method: how waiting was told from transfer, or why it was not.
+        versions: of engine and libraries, where recorded.
+        settings: batch, lengths and the like, where recorded.
+    """
+
+    label: str
+    ranks: list[int]
+    world_size: int | None
+    layout: dict[str, int | str]
+    layout_evidence: dict[str, str]
+    engine: str
+    role: str
+    devices: list[str]
+    nodes: int | None
+    clock: ClockFacts
+    warnings: list[str]
+    wait_method: str
+    versions: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, int | float | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """Time under a nearer class; in no sum."""
+
+    communication_ns: int
+    movement_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class SyncCauses:
+    """Why the device did nothing; the sum is `sync_ns`."""
+
+    peer_wait_ns: int
+    host_sync_ns: int
+    host_launch_ns: int
+    stream_wait_ns: int
+    queue_ns: int
+    unknown_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class RankBreakdown:
+    """The four terms of one rank; they sum to the window exactly."""
+
+    rank: int
+    window_ns: int
+    compute_ns: int
+    communication_ns: int
+    movement_ns: int
+    sync_ns: int
+    hidden: Hidden
+    sync_causes: SyncCauses
+    subclasses: dict[str, int]
+    unclassified_ns: int
+    device_busy_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class StepKind:
+    """Steps of one kind over all ranks.
+
+    Attributes:
+        kind: prefill, decode, mixed, idle, … or unknown.
+        source: how steps were found.
+        count: steps of the rank that has most.
+        median_ns: device span of a step.
+        p90_ns: the same, 90th percentile.
+        period_ns: median time from the start of one step to the start of the next, None for a single step.
+        terms: median time per term inside a step.
+    """
+
+    kind: str
+    source: str
+    count: int
+    median_ns: int
+    p90_ns: int
+    period_ns: int | None
+    terms: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class BreakdownTables:
+    """Where the time goes: per rank, and per kind of step."""
+
+    per_rank: list[RankBreakdown]
+    steps: list[StepKind]
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveRow:
+    """All calls of one kind on one group.
+
+    Attributes:
+        group: ranks, empty where unknown.
+        dimension: tp, ep, … or unknown.
+        kind: all_reduce, …
+        count: calls of the rank that has most.
+        bytes: median message, None where not recorded.
+        median_ns: median duration of a call on a rank, waiting included.
+        transfer_ns: total without waiting, mean over ranks; None where waiting cannot be told.
+        wait_ns: total waiting, mean over ranks; None where it cannot be told.
+        exposed_ns: total exclusive time, mean over ranks.
+        busbw_GBps: bus bandwidth of the median transfer, None where bytes or transfer are unknown.
+        expected_busbw_GBps: of the same message on this rung, None where unknown.
+        level: rung of the ladder crossed, or unknown.
+    """
+
+    group: list[int]
+    dimension: str
+    kind: str
+    count: int
+    bytes: int | None
+    median_ns: int
+    transfer_ns: int | None
+    wait_ns: int | None
+    busbw_GBps: float | None = None  # noqa: N815 (the unit as nccl-tests spells it)
+    expected_busbw_GBps: float | None = None  # noqa: N815
+    level: str = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class LadderRow:
+    """What moved over one rung.
+
+    Attributes:
+        level: rung.
+        bytes: None where not recorded.
+        time_ns: exclusive time of it, mean over ranks.
+        basis: measured, derived or model.
+    """
+
+    level: str
+    bytes: int | None
+    time_ns: int
+    basis: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to one of the six questions."""
+
+    id: int
+    name: str
+    verdict: Verdict
+    answer: str
+    missing: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FindingEvidence:
+    """Where to look. Spans are nanoseconds after the run's first activity."""
+
+    ranks: list[int]
+    spans: list[list[int]]
+    names: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class FindingRow:
+    """One finding; `cost_ns` is what could be recovered at most in the window, `cost_ns_per_step` the same per step."""
+
+    rule: str
+    name: str
+    severity: Literal["info", "warning", "error"]
+    question: int
+    locality: str | None
+    message: str
+    cost_ns: int | None
+    cost_ns_per_step: int | None
+    cost_share: float | None
+    basis: Literal["measured", "derived", "model"]
+    evidence: FindingEvidence
+    advice: list[str]
+    url: str
+    drawing: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleOutcome:
+    """What became of one rule: found, clean, or unknown with what is missing and the cure."""
+
+    rule: str
+    name: str
+    question: int
+    outcome: Literal["found", "clean", "unknown"]
+    missing: str = ""
+    cure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One diagnosis."""
+
+    schema: int
+    tool: Tool
+    run: RunFacts
+    breakdown: BreakdownTables
+    collectives: list[CollectiveRow]
+    ladder: list[LadderRow]
+    questions: list[Answer]
+    findings: list[FindingRow]
+    rules: list[RuleOutcome]
+    verdict: str = ""
+    scaling: dict[str, object] = field(default_factory=dict)
+    extra: dict[str, object] = field(default_factory=dict)
+
+
+def to_json(report: Report) -> str:
+    """Indented JSON of schema 1; keys in the order of the types."""
+    return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
+
+
+def from_json(text: str | bytes, source: str) -> Report:
+    """The report that `to_json` wrote.
+
+    Raises:
+        TraceFormatError: no report, or of another schema; names the place in it.
+    """
+    try:
+        report = msgspec.json.decode(text, type=Report)
+    except msgspec.DecodeError as error:
+        raise TraceFormatError(
+            f"{source}: not a shardscope report ({error}); "
+            "write one with `shardscope diagnose RUN --format json -o FILE`"
+        ) from error
+    if report.schema != SCHEMA:
+        raise TraceFormatError(f"{source}: report of schema {report.schema}, this version reads schema {SCHEMA}")
+    return report
+
+
+def json_schema() -> dict[str, object]:
+    """JSON Schema of schema 1, made from the types above."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(Report)}

@@ -1,0 +1,146 @@
+"""Measures of a run as the rows of its report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.measures.breakdown import Breakdown, breakdown
+from analyzer.measures.moves import moves
+from analyzer.measures.steps import step_summary
+from analyzer.measures.traffic import traffic
+from analyzer.model.kind import Cause, Kind
+from analyzer.model.run import Run
+from analyzer.report import (
+    BreakdownTables,
+    ClockFacts,
+    CollectiveRow,
+    Hidden,
+    LadderRow,
+    RankBreakdown,
+    RunFacts,
+    StepKind,
+    SyncCauses,
+)
+from analyzer.units import ranks, share
+
+UNCLASSIFIED_WARNING = 0.05
+"""Share of the window in unknown names beyond which every term is in doubt (architecture: make it loud)."""
+
+
+def run_facts(run: Run) -> RunFacts:
+    """What was read, with the warnings that go before any figure."""
+    origins = [trace.origin for trace in run.traces]
+    nodes = set(run.topology.node_of.values())
+    return RunFacts(
+        label=run.label,
+        ranks=list(run.ranks),
+        world_size=run.layout.world_size,
+        layout={**run.layout.sizes, "source": run.layout.source.value},
+        layout_evidence=dict(run.layout.evidence),
+        engine=run.workload.engine,
+        role=run.workload.role,
+        devices=sorted({origin.device_name or origin.device for origin in origins}),
+        nodes=len(nodes) or None,
+        clock=ClockFacts("not compared", None),
+        warnings=list(warnings(run)),
+        wait_method="one rank alone cannot tell waiting from transfer"
+        if len(run.traces) == 1
+        else "not told from transfer",
+        versions={**{k: v for origin in origins for k, v in origin.versions.items()}, **run.workload.versions},
+        settings=dict(run.workload.settings),
+    )
+
+
+def warnings(run: Run) -> Iterator[str]:
+    """Unclassified time, then what reading found, equal notes of several ranks once."""
+    parts = breakdown(run)
+    busy_ns = sum(part.device_busy_ns for part in parts)
+    unknown_ns = sum(part.unclassified_ns for part in parts)
+    if busy_ns and unknown_ns / busy_ns > UNCLASSIFIED_WARNING:
+        yield (
+            f"{share(unknown_ns / busy_ns)} of busy time is in kernels that no pattern knows, counted as compute: "
+            "every term is in doubt by that much"
+        )
+    for note in run.notes:
+        yield _worded(note.text, note.count, ())
+    seen: dict[str, tuple[int, list[int]]] = {}
+    for trace in run.traces:
+        for note in trace.notes:
+            total, where = seen.get(note.text, (0, []))
+            seen[note.text] = (total + note.count, [*where, trace.rank])
+    for text, (total, where) in seen.items():
+        yield _worded(text, total, tuple(where) if len(run.traces) > 1 else ())
+
+
+def _worded(text: str, times: int, where: tuple[int, ...]) -> str:
+    """A note with how often and on which ranks."""
+    place = f" (rank{'s' if len(where) > 1 else ''} {ranks(where)})" if where else ""
+    return f"{text}{f' ×{times:,}' if times > 1 else ''}{place}"
+
+
+def breakdown_tables(run: Run) -> BreakdownTables:
+    """Per rank and per kind of step."""
+    return BreakdownTables([_rank_row(part) for part in breakdown(run)], step_rows(run))
+
+
+def _rank_row(part: Breakdown) -> RankBreakdown:
+    causes = {f"{cause.value}_ns": time.total_ns for cause, time in part.causes.items()}
+    subclasses = {word: time_ns for (_, word), time_ns in sorted(part.subclass_ns.items(), key=lambda item: -item[1])}
+    return RankBreakdown(
+        rank=part.rank,
+        window_ns=part.window.total_ns,
+        compute_ns=part.compute.total_ns,
+        communication_ns=part.communication.total_ns,
+        movement_ns=part.movement.total_ns,
+        sync_ns=part.sync.total_ns,
+        hidden=Hidden(part.hidden_communication_ns, part.hidden_movement_ns),
+        sync_causes=SyncCauses(**causes),
+        subclasses=subclasses,
+        unclassified_ns=part.unclassified_ns,
+        device_busy_ns=part.device_busy_ns,
+    )
+
+
+def step_rows(run: Run) -> list[StepKind]:
+    """Steps by kind."""
+    terms = [{kind.label: part.term(kind) for kind in Kind} for part in breakdown(run)]
+    return [
+        StepKind(row.kind, row.source, row.count, row.median_ns, row.p90_ns, row.period_ns, row.terms)
+        for row in step_summary(run, terms)
+    ]
+
+
+def collective_rows(run: Run) -> list[CollectiveRow]:
+    """Collectives by kind and group, most exposed first."""
+    return [
+        CollectiveRow(
+            group=list(row.group),
+            dimension=run.layout.axis_of(row.group) or "unknown",
+            kind=row.kind,
+            count=row.count,
+            bytes=row.message_bytes,
+            median_ns=row.median_ns,
+            transfer_ns=None,
+            wait_ns=None,
+        )
+        for row in traffic(run)
+    ]
+
+
+def ladder_rows(run: Run) -> list[LadderRow]:
+    """What moved over each rung, exclusive time, nearest first."""
+    rows: list[LadderRow] = []
+    for rung in ("hbm", "peer", "host", "unknown"):
+        on_rung = [move for move in moves(run) if move.rung == rung]
+        if on_rung:
+            stated = [move.moved_bytes for move in on_rung]
+            whole = all(move.stated == 1.0 for move in on_rung)
+            n_bytes = sum(value or 0 for value in stated) if whole else None
+            rows.append(LadderRow(rung, n_bytes, sum(move.exposed_ns for move in on_rung), "measured"))
+    parts = breakdown(run)
+    between_ns = sum(part.communication.total_ns + part.causes[Cause.PEER_WAIT].total_ns for part in parts)
+    if between_ns:
+        totals = [row.total_bytes for row in traffic(run)]
+        n_bytes = None if any(value is None for value in totals) else sum(value or 0 for value in totals)
+        rows.append(LadderRow("between ranks, rung unknown", n_bytes, between_ns // len(parts), "measured"))
+    return rows
