@@ -22,7 +22,8 @@ from analyzer.measures._step_names import Phase, Writer, read_step_name
         ("execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk55086sqsq32sqsk55086)", Phase.DECODE),
         ("step[EXTEND bs=15 toks=15360]", Phase.PREFILL),
         ("step[DECODE bs=16]", Phase.DECODE),
-        ("step[MIXED bs=5 toks=516 c=1 g=4]", Phase.MIXED),
+        ("step[MIXED bs=5]", Phase.MIXED),
+        ("step[MIXED bs=2 c=1 g=1 c_sq=5 c_sk=8 c_sqsq=25 c_sqsk=40 g_sq=1 g_sk=12 g_sqsq=1 g_sqsk=12]", Phase.MIXED),
         ("step[IDLE bs=0]", Phase.IDLE),
         ("step[PREBUILT bs=3]", Phase.IDLE),
         ("step[VERIFY bs=4 toks=16]", Phase.VERIFY),
@@ -33,6 +34,10 @@ from analyzer.measures._step_names import Phase, Writer, read_step_name
         ("step[DLLM_EXTEND bs=1 toks=64]", Phase.UNKNOWN),
         ("capture_32_FULL", Phase.CAPTURE),
         ("capture_8_PIECEWISE", Phase.CAPTURE),
+        ("capture_128_decode", Phase.CAPTURE),
+        ("prefill[bs=6 tok=17408 ctx=[4096, 4096, 4096]...+3]", Phase.PREFILL),
+        ("decode[bs=117/128 tok=117 d=117]", Phase.DECODE),
+        ("decode[bs=128 tok=384 p=2 d=126 sqsq=132612 sqsk=1114112 sk=258048 tbo=1]", Phase.MIXED),
         ("ProfilerStep#12", Phase.UNKNOWN),
     ],
 )
@@ -83,9 +88,27 @@ def test_the_oldest_name_does_not_say_how_many_tokens_there_are():
     assert read_step_name("execute_new_1_cached_6").tokens is None
 
 
-def test_a_mixed_step_takes_one_token_for_each_request_that_decodes():
-    step = read_step_name("step[MIXED bs=5 toks=516 c=1 g=4]")
-    assert (step.prefill.tokens, step.decode.tokens) == (512, 4)
+def test_a_mixed_step_counts_both_halves_where_they_are_written():
+    step = read_step_name(
+        "step[MIXED bs=5 c=2 g=3 c_sq=6144 c_sk=7144 c_sqsq=1 c_sqsk=1 g_sq=3 g_sk=6144 g_sqsq=3 g_sqsk=6144]"
+    )
+    assert (step.prefill.requests, step.prefill.tokens, step.decode.requests, step.decode.tokens) == (2, 6144, 3, 3)
+    assert (step.requests, step.tokens) == (5, 6147)
+
+
+def test_a_mixed_step_that_is_not_split_does_not_say_its_tokens():
+    step = read_step_name("step[MIXED bs=5]")
+    assert (step.requests, step.tokens, step.prefill.requests) == (5, None, None)
+
+
+def test_the_padding_of_a_graph_is_no_request():
+    assert read_step_name("decode[bs=117/128 tok=117 d=117]").requests == 117
+
+
+def test_the_sums_of_an_unsplit_mixed_batch_belong_to_neither_half():
+    step = read_step_name("decode[bs=128 tok=384 p=2 d=126 sqsq=132612 sqsk=1114112 sk=258048 tbo=1]")
+    assert (step.tokens, step.prefill.requests, step.decode.requests) == (384, 2, 126)
+    assert step.prefill.context_tokens is None
 
 
 def test_detailed_sums_of_sglang_are_read():

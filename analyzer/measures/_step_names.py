@@ -6,16 +6,18 @@ Forms, by the version that first wrote them:
 - vLLM 0.23: `execute_context_1(512)_generation_6(6)`, with a third number, Σq², in a downstream build
 - vLLM 0.28, and SGLang builds for ROCm: `execute_518_context_1(sq512sk1024sqsq262144sqsk524288)_generation_6(sq6…)`
 - SGLang 0.5.11: `step[EXTEND bs=1 toks=512]`, `step[DECODE bs=16]`; 0.5.20 may add `c_sq=512 c_sk=1024 … forward_id=7`
-- graph capture of both: `capture_32_FULL`
+- ATOM: `prefill[bs=2 tok=14721 ctx=[7803, 6918] sqsq=… sqsk=… sk=…]`, `decode[bs=117/128 tok=117 d=117]`
+- graph capture of all: `capture_32_FULL`, `capture_32_decode`
 - torch: `ProfilerStep#7`
 
-Sources: vllm/v1/worker/gpu_worker.py; sglang/srt/model_executor/step_span_utils.py; torch/profiler/profiler.py.
+Sources: vllm/v1/worker/gpu_worker.py; sglang/srt/model_executor/step_span_utils.py; torch/profiler/profiler.py;
+TraceLens, annotation references for vLLM, SGLang and ATOM.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 
@@ -72,24 +74,18 @@ class StepName:
     Attributes:
         writer: engine or profiler.
         phase: of the whole step.
+        requests: in both halves; None where the name does not say.
+        tokens: scheduled in both halves; None where the name does not say.
         prefill: requests without an output token yet.
         decode: the others.
     """
 
     writer: Writer
     phase: Phase
+    requests: int | None = None
+    tokens: int | None = None
     prefill: Part = Part()
     decode: Part = Part()
-
-    @property
-    def requests(self) -> int | None:
-        """In both halves; None where either is not known."""
-        return _sum(self.prefill.requests, self.decode.requests)
-
-    @property
-    def tokens(self) -> int | None:
-        """Scheduled in both halves; None where either is not known."""
-        return _sum(self.prefill.tokens, self.decode.tokens)
 
     @property
     def is_speculative(self) -> bool:
@@ -110,7 +106,9 @@ _DETAILED = re.compile(
 )
 _SGLANG = re.compile(r"^step\[(?P<stage>[A-Z_0-9]+) bs=(?P<bs>\d+)(?: toks=(?P<toks>\d+))?(?P<rest>[^\]]*)\]$")
 _SGLANG_REST = re.compile(r"\b(?P<key>[cg](?:_(?:sqsq|sqsk|sq|sk))?)=(?P<value>\d+)")
-_CAPTURE = re.compile(r"^capture_(?P<tok>\d+)_(?P<mode>[A-Z_]+)$")
+_ATOM = re.compile(r"^(?P<stage>prefill|decode)\[bs=(?P<bs>\d+)(?:/\d+)? tok=(?P<tok>\d+)(?P<rest> .*)?\]$")
+_ATOM_REST = re.compile(r"\b(?P<key>sqsq|sqsk|sk|p|d)=(?P<value>\d+)")
+_CAPTURE = re.compile(r"^capture_(?P<tok>\d+)_(?P<mode>[A-Za-z_]+)$")
 _PROFILER = re.compile(r"^ProfilerStep#\d+$")
 
 _NOTHING = Part(0, 0, 0, 0, 0)
@@ -135,61 +133,64 @@ def read_step_name(name: str) -> StepName | None:
     if _PROFILER.match(name):
         return StepName(Writer.PROFILER, Phase.UNKNOWN)
     if capture := _CAPTURE.match(name):
-        return StepName(Writer.ENGINE, Phase.CAPTURE, decode=Part(tokens=int(capture["tok"])))
+        return StepName(Writer.ENGINE, Phase.CAPTURE, tokens=int(capture["tok"]))
     if counted := _DETAILED.match(name) or _CONTEXT.match(name):
-        return _vllm(counted.groupdict())
+        return _halves(_part(counted.groupdict(), "c"), _part(counted.groupdict(), "g"))
     if started := _NEW_CACHED.match(name):
-        new, cached = int(started["new"]), int(started["cached"])
-        return StepName(Writer.ENGINE, _phase(new, cached), Part(new), Part(cached))
+        return _halves(Part(int(started["new"])), Part(int(started["cached"])))
     if step := _SGLANG.match(name):
         return _sglang(step)
+    if step := _ATOM.match(name):
+        return _atom(step)
     return None
 
 
-def _vllm(fields: dict[str, str | None]) -> StepName:
-    prefill, decode = (_part(fields, half) for half in "cg")
-    return StepName(Writer.ENGINE, _phase(prefill.requests or 0, decode.requests or 0), prefill, decode)
+def _halves(prefill: Part, decode: Part) -> StepName:
+    """A step of which both halves are written out."""
+    requests, tokens = _sum(prefill.requests, decode.requests), _sum(prefill.tokens, decode.tokens)
+    return StepName(
+        Writer.ENGINE, _phase(prefill.requests or 0, decode.requests or 0), requests, tokens, prefill, decode
+    )
 
 
 def _sglang(step: re.Match[str]) -> StepName:
-    fields: dict[str, str | None] = {"bs": step["bs"], "toks": step["toks"]}
+    fields: dict[str, str | None] = {}
     for extra in _SGLANG_REST.finditer(step["rest"]):
         key = extra["key"]
         fields[f"{key}_req" if key in {"c", "g"} else key] = extra["value"]
     phase = _STAGES.get(step["stage"], Phase.UNKNOWN)
-    batch, tokens = int(step["bs"]), _number(step["toks"])
+    requests, tokens = int(step["bs"]), _number(step["toks"])
+    prefill, decode = _part(fields, "c"), _part(fields, "g")
     if phase is Phase.IDLE:
-        return StepName(Writer.ENGINE, phase, _NOTHING, _NOTHING)
+        return StepName(Writer.ENGINE, phase, 0, 0, _NOTHING, _NOTHING)
     if phase is Phase.MIXED:
-        return StepName(Writer.ENGINE, phase, *_mixed(_part(fields, "c"), _part(fields, "g"), tokens))
+        return StepName(
+            Writer.ENGINE, phase, requests, _first(tokens, _sum(prefill.tokens, decode.tokens)), prefill, decode
+        )
     if phase is Phase.PREFILL:
-        return StepName(Writer.ENGINE, phase, _filled(_part(fields, "c"), batch, tokens), _NOTHING)
+        prefill = replace(prefill, requests=requests, tokens=_first(prefill.tokens, tokens))
+        return StepName(Writer.ENGINE, phase, requests, prefill.tokens, prefill, _NOTHING)
     if phase is Phase.DECODE:
-        return StepName(Writer.ENGINE, phase, _NOTHING, _filled(_part(fields, "g"), batch, tokens or batch))
-    return StepName(Writer.ENGINE, phase, _NOTHING, _filled(_part(fields, "g"), batch, tokens))
+        tokens = _first(tokens, requests)
+    decode = replace(decode, requests=requests, tokens=_first(decode.tokens, tokens))
+    return StepName(Writer.ENGINE, phase, requests, decode.tokens, _NOTHING, decode)
 
 
-def _mixed(prefill: Part, decode: Part, tokens: int | None) -> tuple[Part, Part]:
-    """Both halves of a mixed step; a request that decodes takes one token."""
-    decode = _filled(decode, decode.requests, decode.requests)
-    left = None if tokens is None or decode.tokens is None else tokens - decode.tokens
-    return _filled(prefill, prefill.requests, left), decode
+def _atom(step: re.Match[str]) -> StepName:
+    rest = {extra["key"]: int(extra["value"]) for extra in _ATOM_REST.finditer(step["rest"] or "")}
+    requests, tokens = int(step["bs"]), int(step["tok"])
+    whole = Part(requests, tokens, rest.get("sk"), rest.get("sqsq"), rest.get("sqsk"))
+    if step["stage"] == "prefill":
+        return StepName(Writer.ENGINE, Phase.PREFILL, requests, tokens, whole, _NOTHING)
+    if not rest.get("p"):
+        return StepName(Writer.ENGINE, Phase.DECODE, requests, tokens, _NOTHING, whole)
+    # The sums of a mixed batch are those of both halves together: neither half's own is known.
+    return StepName(Writer.ENGINE, Phase.MIXED, requests, tokens, Part(rest["p"]), Part(rest.get("d")))
 
 
 def _part(fields: dict[str, str | None], half: str) -> Part:
     columns = ("req", "sq", "sk", "sqsq", "sqsk")
     return Part(*(_number(fields.get(f"{half}_{column}")) for column in columns))
-
-
-def _filled(part: Part, requests: int | None, tokens: int | None) -> Part:
-    """The part with what it lacks taken from the step's own batch and token count."""
-    return Part(
-        requests if part.requests is None else part.requests,
-        tokens if part.tokens is None else part.tokens,
-        part.context_tokens,
-        part.squared_tokens,
-        part.attended_pairs,
-    )
 
 
 def _phase(prefilling: int, decoding: int) -> Phase:
@@ -198,6 +199,10 @@ def _phase(prefilling: int, decoding: int) -> Phase:
     if prefilling:
         return Phase.PREFILL
     return Phase.DECODE if decoding else Phase.IDLE
+
+
+def _first(*numbers: int | None) -> int | None:
+    return next((number for number in numbers if number is not None), None)
 
 
 def _sum(first: int | None, second: int | None) -> int | None:
