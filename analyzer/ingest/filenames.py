@@ -79,6 +79,7 @@ def _form(kind: FileKind, engine: str, pattern: str) -> _Form:
     return _Form(kind, engine, re.compile(pattern + "$"))
 
 
+_TIME = r"(?P<time>\d{10,19})"
 _TORCH = r"\.pt\.trace\.json"
 _VLLM_PLACE = r"dp(?P<dp>\d+)_pp(?P<pp>\d+)_tp(?P<tp>\d+)_dcp(?P<dcp>\d+)_ep(?P<ep>\d+)_rank(?P<rank>\d+)"
 _SGLANG_PLACE = r"-TP-(?P<tp>\d+)(?:-DP-(?P<dp>\d+))?(?:-PP-(?P<pp>\d+))?(?:-EP-(?P<ep>\d+))?"
@@ -91,28 +92,28 @@ _FORMS = (
     _form(FileKind.MEMORY, "sglang", rf"^(?P<profile>.+?){_SGLANG_PLACE}-memory(?:-(?P<stage>[A-Za-z_]+))?\.pickle"),
     _form(FileKind.OTHER, "sglang", rf"^rpd-(?P<profile>.+?){_SGLANG_PLACE}\.trace\.json"),
     _form(FileKind.MERGED, "sglang", r"^merged-(?P<profile>.+)\.trace\.json"),
-    _form(FileKind.CAPTURE, "vllm", rf"^graph_capture_rank_(?P<rank>\d+)\.(?P<time>\d{10, 19}){_TORCH}"),
+    _form(FileKind.CAPTURE, "vllm", rf"^graph_capture_rank_(?P<rank>\d+)\.{_TIME}{_TORCH}"),
     _form(FileKind.CAPTURE, "sglang", rf"^cuda_graph_capture-(?P<profile>.+?){_SGLANG_PLACE}\.json"),
-    _form(FileKind.FRONTEND, "vllm", rf"^(?:(?P<profile>.+)_)?{_HOST_PID}\.async_llm\.(?P<time>\d{10, 19}){_TORCH}"),
-    _form(FileKind.WORKER, "vllm", rf"{_PREFIX}{_VLLM_PLACE}\.(?P<time>\d{10, 19}){_TORCH}"),
+    _form(FileKind.FRONTEND, "vllm", rf"^(?:(?P<profile>.+)_)?{_HOST_PID}\.async_llm\.{_TIME}{_TORCH}"),
+    _form(FileKind.WORKER, "vllm", rf"{_PREFIX}{_VLLM_PLACE}\.{_TIME}{_TORCH}"),
     _form(FileKind.TABLE, "vllm", rf"{_PREFIX}{_VLLM_PLACE}\.profiler_out\.txt"),
     _form(FileKind.TABLE, "vllm", rf"{_PREFIX}rank(?P<rank>\d+)\.profiler_out\.txt"),
     _form(FileKind.TABLE, "vllm", r"^profiler_out_(?P<rank>\d+)\.txt"),
-    _form(FileKind.WORKER, "vllm", rf"^(?P<profile>.+)-rank-(?P<rank>\d+)\.(?P<time>\d{10, 19}){_TORCH}"),
+    _form(FileKind.WORKER, "vllm", rf"^(?P<profile>.+)-rank-(?P<rank>\d+)\.{_TIME}{_TORCH}"),
     _form(FileKind.WORKER, "sglang", rf"^(?P<profile>.+?){_SGLANG_PLACE}(?:-(?P<stage>[A-Za-z_]+))?\.trace\.json"),
     _form(
         FileKind.ONE_BATCH,
         "sglang",
         r"^(?P<profile>.+_batch\d+_input\d+_output\d+)(?:_(?P<stage>[A-Za-z_]+))?\.trace\.json",
     ),
-    _form(FileKind.WORKER, "", rf"{_PREFIX}rank[-_]?(?P<rank>\d+)\.(?P<time>\d{10, 19}){_TORCH}"),
-    _form(FileKind.WORKER, "", rf"^rank[-_]?(?P<rank>\d+)_{_HOST_PID}\.(?P<time>\d{10, 19}){_TORCH}"),
+    _form(FileKind.WORKER, "", rf"{_PREFIX}rank[-_]?(?P<rank>\d+)\.{_TIME}{_TORCH}"),
+    _form(FileKind.WORKER, "", rf"^rank[-_]?(?P<rank>\d+)_{_HOST_PID}\.{_TIME}{_TORCH}"),
     _form(
         FileKind.WORKER,
         "",
-        rf"^(?:(?P<profile>.+?)\.)?worker[-_]?(?P<rank>\d+)(?:_(?P<step>step_\d+))?(?:\.(?P<time>\d{10, 19}))?{_TORCH}",
+        rf"^(?:(?P<profile>.+?)\.)?worker[-_]?(?P<rank>\d+)(?:_(?P<step>step_\d+))?(?:\.{_TIME})?{_TORCH}",
     ),
-    _form(FileKind.WORKER, "", rf"^(?:(?P<profile>.+)_)?{_HOST_PID}\.(?P<time>\d{10, 19}){_TORCH}"),
+    _form(FileKind.WORKER, "", rf"^(?:(?P<profile>.+)_)?{_HOST_PID}\.{_TIME}{_TORCH}"),
     _form(FileKind.EXECUTION_GRAPH, "", r"^(?P<profile>.*?)[._-]?\bet\.json"),
     _form(FileKind.EXECUTION_GRAPH, "", r"^(?P<profile>.*?)_et_(?P<rank>\d+)\.json"),
     _form(FileKind.MEMORY, "", r"^(?P<profile>.+)\.pickle"),
