@@ -190,17 +190,33 @@ def test_the_layers_of_one_forward_pass_are_no_steps():
     assert len(found) == 0
     assert found.reason == (
         "no annotation marks a step; no graph is launched; "
-        "the sequence of the device's work repeats no unit that copies to or from the host or samples"
+        "the sequence of the device's work repeats no unit that takes inputs in or samples"
     )
 
 
 def test_the_last_step_that_the_recording_cuts_short_is_in_no_statistics():
     recorder = Recorder()
     for number in range(6):
-        for kernel in ("HtoD", *LAYER[: 2 if number == 5 else 4]):
+        for kernel in ("HtoD", *LAYER, *LAYER[: 2 if number == 5 else 4]):
             recorder.launch(kernel)
         recorder.catch_up().wait(30)
     assert only(recorder).left_out.tolist() == ["first", "", "", "", "", "cut"]
+
+
+def test_a_copy_and_a_kernel_that_alternate_are_no_steps():
+    recorder = Recorder()
+    for _ in range(20):
+        recorder.launch("HtoD").launch("gemm").catch_up()
+    assert len(only(recorder)) == 0
+
+
+def test_a_unit_that_covers_little_of_the_work_is_no_step():
+    recorder = Recorder()
+    for _ in range(5):
+        recorder.launch("HtoD", *LAYER * 2).catch_up()
+    for number in range(100):
+        recorder.launch(f"gemm_{number}")
+    assert len(only(recorder)) == 0
 
 
 def test_the_file_name_gives_the_phase_that_graphs_do_not_state():

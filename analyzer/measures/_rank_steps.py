@@ -113,9 +113,9 @@ class RankSteps:
 
     @property
     def period_ns(self) -> Nanoseconds:
-        """int64[n], start of a step to the start of the next that ran anything; ABSENT for the last, and idle ones."""
+        """int64[n], start of a step to the start of the next that is not idle; ABSENT for the last, and idle ones."""
         period = np.full(len(self), ABSENT, np.int64)
-        ran = np.flatnonzero(self.activities > 0)
+        ran = np.flatnonzero((self.activities > 0) & self.phase.where(lambda word: word != Phase.IDLE.value))
         ran = ran[np.argsort(self.start_ns[ran], kind="stable")]
         period[ran[:-1]] = np.diff(self.start_ns[ran])
         return period

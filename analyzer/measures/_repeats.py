@@ -17,7 +17,7 @@ MOST_TRIED = 64
 """Counts that are tried: members rarer than the rest come first, so the answer is among the first few."""
 
 ALIKE_SHARE = 0.5
-"""Of the units, that must hold the same members equally often."""
+"""Of the units, that must hold the same members equally often; and of the sequence, that these units must cover."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,6 +83,8 @@ def _alike(start: Integers, whole: npt.NDArray[np.uint64]) -> Repeats | None:
     content = border[1:] - border[:-1]
     kinds, inverse, often = np.unique(content[:-1], return_inverse=True, return_counts=True)
     most = int(np.argmax(often))
-    if often[most] < FEWEST - 1 or often[most] < ALIKE_SHARE * inverse.size:
+    alike = content == kinds[most]
+    covered = np.diff(start, append=whole.size - 1)[alike].sum()
+    if often[most] < FEWEST - 1 or often[most] < ALIKE_SHARE * inverse.size or covered < ALIKE_SHARE * (whole.size - 1):
         return None
-    return Repeats(start, content == kinds[most])
+    return Repeats(start, alike)

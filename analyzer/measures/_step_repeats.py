@@ -16,8 +16,17 @@ from analyzer.model.trace import Trace
 ATTENTION = frozenset({"attention", "mla", "sparse_attention", "linear_attention"})
 """Subclasses of which a graph that holds a whole forward pass has at least one."""
 
-ONCE_A_STEP = frozenset({"copy_htod", "copy_dtoh", "copy", "embedding", "sampling"})
-"""Subclasses that a step has and a layer has not: inputs come in, tokens are looked up, sampled and taken out."""
+ONCE_A_STEP = frozenset({"copy_htod", "embedding", "sampling"})
+"""Subclasses that a step has and a layer has not: inputs come in, tokens are looked up and sampled.
+
+Copies to the host are not among them: expert routing of unfused models asks for sizes in every layer.
+"""
+
+PRODUCTS = ATTENTION | {"gemm", "moe_gemm", "convolution"}
+"""Subclasses of which a step has at least one: a loop without any prepares or post-processes."""
+
+SMALLEST = 8
+"""Activities of a step, at least: a norm, a product and a copy that alternate are a benchmark's loop, not a step."""
 
 _LOW_LATENCY = "internode_ll"
 """DeepEP's low-latency kernels: made for decode, and too small in their buffers for prefill."""
@@ -44,7 +53,7 @@ def by_graphs(trace: Trace, launches: Integers) -> Cut | str:
     kinds, codes = np.unique(content, return_inverse=True)
     if kinds.size == 1 or np.count_nonzero(whole) * 2 >= rows.size:
         kept = rows if kinds.size == 1 else rows[whole]
-        reason = f"{kept.size} launches of graphs that hold a whole step"
+        reason = f"{kept.size} graph launches, of which each is a step"
         return _launched(trace, launches, np.stack((kept, kept)), np.ones(kept.size, np.bool_), reason)
     pauses = np.diff(trace.calls.start_ns[rows], prepend=trace.calls.start_ns[rows[0]])
     # A piece after another is rarer than the piece: the first and the last one of a step can be equal.
@@ -53,7 +62,7 @@ def by_graphs(trace: Trace, launches: Integers) -> Cut | str:
     if unit is None:
         return f"{rows.size} graphs are launched, but they are neither whole steps nor a repeating series"
     last = rows[np.append(unit.start[1:], rows.size) - 1]
-    reason = f"{unit.start.size} series of {int(np.median(np.diff(unit.start)))} graph launches"
+    reason = f"{unit.start.size} series, each of {int(np.median(np.diff(unit.start)))} graph launches"
     return _launched(trace, launches, np.stack((rows[unit.start], last)), unit.is_alike, reason)
 
 
@@ -67,12 +76,18 @@ def by_period(trace: Trace, launches: Integers) -> Cut | str:
     activities = trace.activities
     if trace.origin.device == "cpu" or len(activities) == 0:
         return "a host's operations are not searched for a period" if len(activities) else "the device did nothing"
-    marks = np.concatenate(([0], np.cumsum(_of_subclass(trace, ONCE_A_STEP))))
+    marks, products = (
+        np.concatenate(([0], np.cumsum(_of_subclass(trace, words)))) for words in (ONCE_A_STEP, PRODUCTS)
+    )
     reach = np.maximum.accumulate(activities.end_ns)
     pause = np.maximum(activities.start_ns - np.concatenate((activities.start_ns[:1], reach[:-1])), 0)
-    unit = repeats(activities.name.codes, pause, lambda start, end: bool(marks[end] > marks[start]))
+
+    def accepts(start: int, end: int) -> bool:
+        return end - start >= SMALLEST and bool(marks[end] > marks[start] and products[end] > products[start])
+
+    unit = repeats(activities.name.codes, pause, accepts)
     if unit is None:
-        return "the sequence of the device's work repeats no unit that copies to or from the host or samples"
+        return "the sequence of the device's work repeats no unit that takes inputs in or samples"
     step_of = np.searchsorted(unit.start, np.arange(len(activities)), side="right") - 1
     reason = f"the device's work repeats {unit.start.size} times, {int(np.median(np.diff(unit.start)))} activities each"
     return _cut(trace, launches, step_of.astype(np.int64), unit, reason)
