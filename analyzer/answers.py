@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from analyzer.errors import MissingEvidenceError
-from analyzer.measures.breakdown import Breakdown, breakdown
+from analyzer.measures.cost import between_ranks, cost, exposed
 from analyzer.measures.moves import moves
 from analyzer.measures.steps import reused_tokens
 from analyzer.measures.traffic import Traffic, traffic
-from analyzer.model.kind import Cause, Kind
+from analyzer.model.kind import Kind
 from analyzer.model.layout import AXES
 from analyzer.model.run import Run
 from analyzer.rule import Question
@@ -43,13 +43,6 @@ def plain_answer(question: Question, run: Run) -> Plain:
         return Plain(f"unknown, because {lack.missing}; {lack.cure}", (lack.cure,), known=False)
 
 
-def mean_share(run: Run, time_ns: Callable[[Breakdown], int]) -> float:
-    """Share of the ranks' windows that `time_ns` makes up, 0 to 1."""
-    parts = breakdown(run)
-    window_ns = sum(part.window.total_ns for part in parts)
-    return sum(time_ns(part) for part in parts) / window_ns if window_ns else 0.0
-
-
 def _split(run: Run) -> Plain:
     layout = run.layout
     used = [f"{axis}={layout.sizes[axis]}" for axis in AXES if layout.sizes.get(axis, 1) > 1]
@@ -70,14 +63,16 @@ def _locality(run: Run) -> Plain:
     crossing = traffic(run)
     parts = []
     if crossing:
-        total = mean_share(run, lambda part: part.communication.total_ns + part.causes[Cause.PEER_WAIT].total_ns)
+        total = cost(run, between_ranks).share
         kinds = ", ".join(dict.fromkeys(_STATE.get(row.kind, row.kind) for row in crossing))
         parts.append(f"between ranks: {kinds} ({share(total)} of the window)")
     for rung, place in (("host", "between host and device"), ("peer", "between devices"), ("hbm", "within the device")):
         rows = [move for move in moved if move.rung == rung]
         if rows:
             named = ", ".join(f"{row.subclass} ×{row.count}" for row in rows[:SHOWN])
-            parts.append(f"{place}: {named} ({share(mean_share(run, _exposed(tuple(row.subclass for row in rows))))})")
+            parts.append(
+                f"{place}: {named} ({share(cost(run, exposed(Kind.MOVEMENT, *(row.subclass for row in rows))).share)})"
+            )
     if not parts:
         return Plain("none: no collective, copy or cache write in the window")
     return Plain("; ".join(parts))
@@ -97,17 +92,13 @@ _STATE = {
 }
 
 
-def _exposed(words: tuple[str, ...]) -> Callable[[Breakdown], int]:
-    return lambda part: sum(part.subclass_ns.get((Kind.MOVEMENT, word), 0) for word in words)
-
-
 def _communication(run: Run) -> Plain:
     rows = traffic(run)
     if not rows:
         if (run.layout.world_size or 0) > 1:
             return Plain(f"none recorded, though the job has {count(run.layout.world_size or 0, 'rank')}")
         return Plain("none")
-    exposed = mean_share(run, lambda part: part.communication.total_ns + part.causes[Cause.PEER_WAIT].total_ns)
+    exposed = cost(run, between_ranks).share
     listed = "; ".join(_call(row) for row in rows[:SHOWN])
     more = f"; and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
     lacking = any(row.message_bytes is None for row in rows)
@@ -149,8 +140,8 @@ def _reuse(run: Run) -> Plain:
 
 
 def _reversal(run: Run) -> Plain:
-    compute = mean_share(run, lambda part: part.compute.total_ns)
-    added = mean_share(run, lambda part: part.communication.total_ns + part.causes[Cause.PEER_WAIT].total_ns)
+    compute = cost(run, lambda part: part.compute.total_ns).share
+    added = cost(run, between_ranks).share
     if run.layout.world_size == 1 or not traffic(run):
         raise MissingEvidenceError(
             "one rank has no split to undo", "`shardscope sweep` over runs at several degrees would tell"

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from importlib.metadata import version
 
 from analyzer import sketch
-from analyzer.answers import mean_share, plain_answer
+from analyzer.answers import plain_answer
 from analyzer.errors import MissingEvidenceError
 from analyzer.finding import Finding, Severity
 from analyzer.measures.breakdown import breakdown
+from analyzer.measures.cost import cost
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.report import SCHEMA, Answer, FindingEvidence, FindingRow, Report, RuleOutcome, Tool, Verdict
@@ -97,7 +98,7 @@ def _row(rule: Rule, finding: Finding, run: Run, steps: int) -> FindingRow:
 
 def _verdict(run: Run, found: list[Found]) -> str:
     """One line: the largest loss, and the finding to start with."""
-    shares = {kind: mean_share(run, lambda part, kind=kind: part.term(kind).total_ns) for kind in Kind}  # type: ignore[misc]
+    shares = {kind: cost(run, lambda part, kind=kind: part.term(kind).total_ns).share for kind in Kind}  # type: ignore[misc]
     if not any(part.window.total_ns for part in breakdown(run)):
         return "nothing ran in the recorded window"
     losses = {kind: value for kind, value in shares.items() if kind is not Kind.COMPUTE}

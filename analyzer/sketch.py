@@ -6,11 +6,12 @@
     rank 0 host       l.l.l.l...SSSS..
     rank 0 steps      DDDDDDDD|DDDDDDD
 
-One column is 10 µs. Equal letters in a row are one event; `|` takes the column and opens a new event of the letter
+One column is 10 µs, or what a line `column 2 µs` says. Equal letters in a row are one event; `|` takes the column and opens a new event of the letter
 that follows it; `.` is nothing. Letters on a stream are in `DEVICE`, on the host in `HOST`, on steps in `STEPS`.
 Every `l` or `g` of a rank's host launches, in order of time, the next activity (`l`) or all activities up to the next
 launch (`g`, a graph); a rank without a host row has no launches recorded.
-Other lines say what the run knows: `layout`, `nodes` (one name a rank), `model` and `engine`.
+Other lines say what the run knows: `layout`, `world` (ranks of the job), `nodes` (one name a rank), `model`, `engine`,
+`message` (bytes of every collective).
 """
 
 from __future__ import annotations
@@ -72,7 +73,10 @@ STEPS = {
     "D": "execute_context_0(0)_generation_8(8)",
     "X": "execute_context_1(256)_generation_8(8)",
     "I": "step[IDLE bs=0]",
+    "N": "execute_512_context_1(sq512sk512sqsq262144sqsk262144)_generation_0(sq0sk0sqsq0sqsk0)",
+    "R": "execute_128_context_1(sq128sk512sqsq16384sqsk65536)_generation_0(sq0sk0sqsq0sqsk0)",
 }
+_FACTS = ("layout", "world", "nodes", "model", "engine", "message", "column")
 _LAUNCHES = ("cudaLaunchKernel", "cudaGraphLaunch")
 _ROW = re.compile(r"rank (\d+) (stream (\d+)|host|steps)\s+(\S+)$")
 _HOST_THREAD = 1
@@ -93,20 +97,23 @@ def read(drawing: str) -> Run:
         ValueError: a line or letter that the notation does not have.
     """
     rows: dict[int, dict[str, list[_Span]]] = {}
-    facts: dict[str, str] = {}
-    for line in filter(None, (line.strip() for line in drawing.splitlines())):
-        row = _ROW.match(line)
-        if row is None:
-            word, _, rest = line.partition(" ")
-            if word not in {"layout", "nodes", "model", "engine"}:
-                raise ValueError(f"not in the notation: {line!r}")
-            facts[word] = rest.strip()
-            continue
+    lines = [line.strip() for line in drawing.splitlines() if line.strip()]
+    facts = dict(_fact(line) for line in lines if _ROW.match(line) is None)
+    column_ns = 1_000 * int(facts["column"].split()[0]) if "column" in facts else COLUMN_NS
+    for row in filter(None, map(_ROW.match, lines)):
         rank, place, stream, cells = int(row[1]), row[2].split()[0], int(row[3] or _HOST_THREAD), row[4]
         letters = {"stream": DEVICE, "host": HOST, "steps": STEPS}[place]
-        rows.setdefault(rank, {}).setdefault(place, []).extend(_spans(cells, letters, stream))
-    traces = tuple(_trace(rank, rows[rank]) for rank in sorted(rows))
+        rows.setdefault(rank, {}).setdefault(place, []).extend(_spans(cells, letters, stream, column_ns))
+    message_bytes = int(facts["message"]) if "message" in facts else ABSENT
+    traces = tuple(_trace(rank, rows[rank], message_bytes) for rank in sorted(rows))
     return Run("drawing", traces, _layout(facts, len(traces)), _topology(facts), _workload(facts))
+
+
+def _fact(line: str) -> tuple[str, str]:
+    word, _, rest = line.partition(" ")
+    if word not in _FACTS:
+        raise ValueError(f"not in the notation: {line!r}")
+    return word, rest.strip()
 
 
 def draw(run: Run, start_ns: int, end_ns: int, columns: int = 64) -> str:
@@ -125,16 +132,16 @@ def draw(run: Run, start_ns: int, end_ns: int, columns: int = 64) -> str:
     return "\n".join(lines)
 
 
-def _spans(cells: str, letters: dict[str, str], lane: int) -> list[_Span]:
+def _spans(cells: str, letters: dict[str, str], lane: int, column_ns: int) -> list[_Span]:
     found = []
     for event in re.finditer(r"\|?([^.|])\1*", cells):
         if event[1] not in letters:
             raise ValueError(f"letter {event[1]!r} is not one of {' '.join(letters)}")
-        found.append(_Span(letters[event[1]], event.start() * COLUMN_NS, event.end() * COLUMN_NS, lane))
+        found.append(_Span(letters[event[1]], event.start() * column_ns, event.end() * column_ns, lane))
     return found
 
 
-def _trace(rank: int, rows: dict[str, list[_Span]]) -> Trace:
+def _trace(rank: int, rows: dict[str, list[_Span]], message_bytes: int) -> Trace:
     device = sorted(rows.get("stream", []), key=lambda span: (span.start_ns, span.lane))
     host = sorted(rows.get("host", []), key=lambda span: span.start_ns)
     launched, calls = _correlate(device, host)
@@ -155,8 +162,19 @@ def _trace(rank: int, rows: dict[str, list[_Span]]) -> Trace:
         calls=_events([span for span, _ in runtime], [number for _, number in runtime]),
         ops=_events(ops),
         annotations=_events(sorted(rows.get("steps", []), key=lambda span: span.start_ns)),
-        collectives=CollectiveRecords.none(),
+        collectives=_records(activities, message_bytes),
     )
+
+
+def _records(activities: Activities, message_bytes: int) -> CollectiveRecords:
+    """Metadata of every drawn collective, where the drawing states a message."""
+    if message_bytes == ABSENT:
+        return CollectiveRecords.none()
+    rows = np.flatnonzero(activities.kind == Kind.COMMUNICATION).astype(np.int64)
+    same, absent = np.full(rows.size, message_bytes, np.int64), np.full(rows.size, ABSENT, np.int64)
+    blank = Labels.of([""] * rows.size)
+    operation = activities.subclass.take(rows)
+    return CollectiveRecords(rows, operation, blank, blank, blank, absent, blank, same, same, absent, absent, blank)
 
 
 def _correlate(device: list[_Span], host: list[_Span]) -> tuple[list[int], list[int]]:
@@ -188,12 +206,13 @@ def _events(spans: list[_Span], correlation: list[int] | None = None) -> Events:
 
 
 def _layout(facts: dict[str, str], ranks: int) -> Layout:
+    world_size = int(facts["world"]) if "world" in facts else None
     if "layout" not in facts:
-        return Layout()
+        return Layout(world_size)
     sizes = {axis: int(size) for axis, _, size in (part.partition("=") for part in facts["layout"].split())}
     world = tuple(range(ranks))
     groups = {axis: (world,) for axis, size in sizes.items() if size == ranks > 1}
-    return Layout(ranks, sizes, groups, Source.DECLARED, dict.fromkeys(sizes, "drawn"))
+    return Layout(world_size or ranks, sizes, groups, Source.DECLARED, dict.fromkeys(sizes, "drawn"))
 
 
 def _topology(facts: dict[str, str]) -> Topology:

@@ -23,9 +23,16 @@ NARROWEST = 80
 def output_options(command: F) -> F:
     """Add the three options; the command gets them as `form`, `out` and `force`."""
     formats = click.Choice(plugins.names(render))
-    command = click.option("--force", is_flag=True, help="Overwrite FILE.")(command)
-    command = click.option("-o", "out", type=click.Path(path_type=Path), help="Write to FILE instead of stdout.")(command)
-    return click.option("--format", "form", type=formats, default="text", show_default=True, help="Form of the report.")(command)
+    options = (
+        click.option("--format", "form", type=formats, default="text", show_default=True, help="Form of the report."),
+        click.option(
+            "-o", "out", metavar="FILE", type=click.Path(path_type=Path), help="Write to FILE, not to stdout."
+        ),
+        click.option("--force", is_flag=True, help="Overwrite FILE."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def write(report: Report, form: str, out: Path | None, *, force: bool) -> None:

@@ -15,8 +15,10 @@ PATIENCE_S = 1.0
 @contextmanager
 def progress(title: str) -> Iterator[Callable[[int, int], None]]:
     """Yield `advance(done, total)`; a bar appears after a second and goes when the work is done."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    title_column, share_column = TextColumn("{task.description}"), TextColumn("{task.percentage:>3.0f} %")
+    bar = Progress(
+        title_column, BarColumn(), share_column, TimeElapsedColumn(), console=Console(stderr=True), transient=True
+    )
     task = bar.add_task(title, total=None)
 
     def advance(done: int, total: int) -> None:

@@ -12,8 +12,8 @@ from analyzer.errors import UsageError
 def command(name: str) -> None:
     """Print the page of RULE (Q301 or exposed-all-reduce): what it measures, why it costs, what to do."""
     import rules  # noqa: PLC0415 (--help stays fast)
-    from analyzer.plugins import offers  # noqa: PLC0415
     from analyzer.page import rule_page  # noqa: PLC0415
+    from analyzer.plugins import offers  # noqa: PLC0415
 
     known = sorted(offers(rules, "check").values(), key=lambda rule: rule.code)
     for rule in known:

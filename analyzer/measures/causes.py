@@ -13,13 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzer.intervals import Intervals, Nanoseconds
+from analyzer.measures.launches import launch_rows
 from analyzer.measures.steps import step_annotations
-from analyzer.model.events import ABSENT, Events, Integers, Mask
+from analyzer.model.events import ABSENT, Integers, Mask
 from analyzer.model.kind import Cause, Kind
 from analyzer.model.trace import Trace
 
 LAUNCH_LATENCY_NS = 10_000
-"""From the end of a launch call to the start of its kernel on an idle device, 4 to 10 µs; beyond it the kernel waits."""
+"""From the end of a launch call to its kernel's start on an idle device: 4 to 10 µs. Beyond it the kernel waits."""
 
 BLOCKING_CALL = re.compile(
     r"^(cuda|hip)(Stream|Event|Device)Synchronize|^cuCtxSynchronize|^cu(Stream|Event)Synchronize"
@@ -91,8 +92,8 @@ def _host_side(trace: Trace, gaps: _Gaps, own: Mask, until_ns: Nanoseconds) -> t
 
 
 def _gaps(trace: Trace, idle: Intervals) -> _Gaps:
-    work = trace.activities.take(trace.activities.kind != Kind.SYNC)
-    call_of = _launch_rows(trace.calls, work.correlation)
+    working = trace.activities.kind != Kind.SYNC
+    work, call_of = trace.activities.take(working), launch_rows(trace)[working]
     following = np.minimum(np.searchsorted(work.start_ns, idle.end_ns), max(len(work) - 1, 0))
     previous = np.maximum(following - 1, 0)
     call = call_of[following] if len(work) else np.zeros(0, np.int64)
@@ -108,16 +109,6 @@ def _gaps(trace: Trace, idle: Intervals) -> _Gaps:
         known=known,
         same_launch=known & linked & (correlation[following] == correlation[previous]),
     )
-
-
-def _launch_rows(calls: Events, correlation: Integers) -> Integers:
-    """Row of the call that launched each activity: the first with its correlation; ABSENT where there is none."""
-    rows = np.flatnonzero(calls.correlation != ABSENT)
-    if rows.size == 0:
-        return np.full(correlation.shape, ABSENT, np.int64)
-    keys, first = np.unique(calls.correlation[rows], return_index=True)
-    at = np.minimum(np.searchsorted(keys, correlation), keys.size - 1)
-    return np.where(keys[at] == correlation, rows[first[at]], ABSENT).astype(np.int64)
 
 
 def _at(column: Integers, rows: Integers) -> Integers:

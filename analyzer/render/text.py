@@ -1,4 +1,4 @@
-"""Text for a terminal: the verdict, where the time goes, the six answers, the findings by cost. Reads without colour."""
+"""Text for a terminal: verdict, where the time goes, six answers, findings by cost. Reads without colour."""
 
 from __future__ import annotations
 
@@ -20,8 +20,18 @@ SHOWN_COLLECTIVES = 4
 BAR = 24
 """Cells of a rank's bar."""
 
-_TERMS = (("compute", "█", "green"), ("communication", "▓", "red"), ("movement", "▒", "yellow"), ("sync", "·", "bright_black"))
-_MARKS = {"ok": ("ok", "green"), "attention": ("look", "yellow"), "problem": ("problem", "red"), "unknown": ("unknown", "bright_black")}
+_TERMS = (
+    ("compute", "█", "green"),
+    ("communication", "▓", "red"),
+    ("movement", "▒", "yellow"),
+    ("sync", "·", "bright_black"),
+)
+_MARKS = {
+    "ok": ("ok", "green"),
+    "attention": ("look", "yellow"),
+    "problem": ("problem", "red"),
+    "unknown": ("unknown", "bright_black"),
+}
 _CAUSES = {
     "peer_wait_ns": "waiting for peers",
     "host_launch_ns": "not yet launched",
@@ -41,7 +51,8 @@ def render(report: Report, width: int = 80, *, color: bool = False) -> str:
         color: ANSI colours.
     """
     out = io.StringIO()
-    console = Console(file=out, width=width, force_terminal=color, no_color=not color, highlight=False, emoji=False, markup=False)
+    plain = {"highlight": False, "emoji": False, "markup": False}
+    console = Console(file=out, width=width, force_terminal=color, no_color=not color, **plain)
     console.print(Text(report.verdict, style="bold"))
     console.print()
     for part in _parts(report):
@@ -105,7 +116,8 @@ def _idle(rows: list[RankBreakdown]) -> RenderableType:
     if not window_ns:
         return Text("nothing ran")
     causes = {words: sum(getattr(row.sync_causes, key) for row in rows) for key, words in _CAUSES.items()}
-    named = [f"{words} {share(ns / window_ns)}" for words, ns in sorted(causes.items(), key=lambda item: -item[1]) if ns]
+    by_time = sorted(causes.items(), key=lambda item: -item[1])
+    named = [f"{words} {share(ns / window_ns)}" for words, ns in by_time if ns]
     hidden_ns = sum(row.hidden.communication_ns for row in rows)
     lines = [f"idle: {', '.join(named)}"] if named else []
     if hidden_ns:

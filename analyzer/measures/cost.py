@@ -1,0 +1,52 @@
+"""What a loss costs: time and share, the mean over ranks; and where its worst places are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from analyzer.intervals import Intervals
+from analyzer.measures.breakdown import Breakdown, breakdown
+from analyzer.model.kind import Cause, Kind
+from analyzer.model.run import Run
+
+SHOWN_SPANS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Time lost, at most.
+
+    Attributes:
+        time_ns: in a rank's window, mean over ranks.
+        share: of that window, 0 to 1.
+    """
+
+    time_ns: int
+    share: float
+
+
+def cost(run: Run, lost_ns: Callable[[Breakdown], int]) -> Cost:
+    """Mean over ranks of what `lost_ns` takes from each rank's breakdown."""
+    parts = breakdown(run)
+    time_ns = sum(lost_ns(part) for part in parts)
+    window_ns = sum(part.window.total_ns for part in parts)
+    return Cost(time_ns // max(len(parts), 1), time_ns / window_ns if window_ns else 0.0)
+
+
+def exposed(kind: Kind, *subclasses: str) -> Callable[[Breakdown], int]:
+    """Exclusive time of some subclasses of a term."""
+    return lambda part: sum(part.subclass_ns.get((kind, word), 0) for word in subclasses)
+
+
+def between_ranks(part: Breakdown) -> int:
+    """Communication and waiting for peers: all that the split itself added."""
+    return part.communication.total_ns + part.causes[Cause.PEER_WAIT].total_ns
+
+
+def longest(intervals: Intervals, at_most: int = SHOWN_SPANS) -> tuple[tuple[int, int], ...]:
+    """The longest spans, longest first."""
+    order = np.argsort(intervals.start_ns - intervals.end_ns, kind="stable")[:at_most]
+    return tuple((int(intervals.start_ns[at]), int(intervals.end_ns[at])) for at in order)

@@ -1,0 +1,67 @@
+"""One rank computes more than the others.
+
+## What it measures
+
+The share of each rank's window in which it computes. Found when the busiest rank exceeds the mean by a tenth or more.
+
+## Why it costs
+
+Every collective ends when its last participant arrives. The rank with most work sets the pace, and the others wait for
+it inside their collectives or idle at the step's end.
+
+## What to do
+
+1. Data parallel: balance requests over replicas (vLLM: `--data-parallel-hybrid-lb` or `--data-parallel-external-lb`;
+   SGLang: `--load-balance-method`).
+2. Expert parallel: switch on expert balancing (vLLM: `--enable-eplb`; SGLang: `--enable-eplb`).
+3. Pipeline parallel: move layers between stages (vLLM: `VLLM_PP_LAYER_PARTITION`).
+
+## When it is wrong
+
+Ranks with different roles (prefill and decode in one directory) are not meant to be equal. A rank on a slower or
+throttled device computes longer on equal work.
+
+## Sources
+
+Imbalance as maximum over mean: a barrier makes every step as long as its slowest rank.
+"""
+
+from collections.abc import Iterator
+
+from analyzer.finding import Basis, Evidence, Finding, Severity
+from analyzer.measures.breakdown import breakdown
+from analyzer.model.run import Run
+from analyzer.rule import Example, rule
+from analyzer.units import share
+
+EXCESS = 0.10
+"""Of the mean compute share; equal shards on one node differ by a few percent."""
+
+
+@rule(
+    Example("rank 1 has twice the work", "rank 0 stream 7   GGGG....AAAA\nrank 1 stream 7   GGGGGGGGAAAA", found=True),
+    Example("equal work", "rank 0 stream 7   GGGGGGGGAAAA\nrank 1 stream 7   GGGGGGGGAAAA", found=False),
+)
+def check(run: Run) -> Iterator[Finding]:
+    parts = [part for part in breakdown(run) if part.window.total_ns]
+    if len(parts) < 2:  # noqa: PLR2004 (one rank has nobody to differ from)
+        return
+    shares = {part.rank: part.compute.total_ns / part.window.total_ns for part in parts}
+    mean = sum(shares.values()) / len(shares)
+    busiest = max(shares, key=lambda rank: shares[rank])
+    if mean == 0 or shares[busiest] < (1 + EXCESS) * mean:
+        return
+    excess = shares[busiest] - mean
+    window_ns = sum(part.window.total_ns for part in parts) // len(parts)
+    yield Finding(
+        f"rank {busiest} computes {share(shares[busiest])} of its window, the mean is {share(mean)}",
+        Severity.WARNING,
+        Basis.MEASURED,
+        Evidence((busiest,)),
+        (
+            "Balance the work: requests over replicas, experts over ranks (--enable-eplb), layers over stages.",
+            "Compare device clocks: equal work on a throttled device looks the same.",
+        ),
+        cost_ns=int(excess * window_ns),
+        cost_share=excess,
+    )

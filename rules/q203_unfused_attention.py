@@ -1,0 +1,71 @@
+"""Attention runs as products and a softmax of their own, its score matrix passing through device memory.
+
+## What it measures
+
+Softmax kernels outside a fused attention kernel, in a window that has no fused attention at all.
+
+## Why it costs
+
+The scores of a sequence of n tokens are n² values a head. A fused kernel keeps them on the chip; apart, they are
+written and read twice through device memory, and time grows with bytes instead of arithmetic.
+
+## What to do
+
+1. Choose a fused backend (vLLM: `--attention-backend FLASH_ATTN` or `FLASHINFER`, older `VLLM_ATTENTION_BACKEND`;
+   SGLang: `--attention-backend`; PyTorch: `scaled_dot_product_attention`).
+2. Look why the fused kernel was refused: head size, mask, data type.
+
+## When it is wrong
+
+A softmax over logits or router scores is not attention. The rule stays silent when any fused attention kernel runs,
+and when the softmax takes less than two percent.
+
+## Sources
+
+Dao et al., FlashAttention, 2022.
+"""
+
+from collections.abc import Iterator
+
+from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
+from analyzer.measures.cost import cost, exposed
+from analyzer.model.kind import Kind
+from analyzer.model.run import Run
+from analyzer.rule import Example, rule
+from analyzer.units import share
+
+NOTABLE = 0.02
+"""Of the window; a softmax over logits alone takes well under one percent."""
+FUSED = ("attention", "mla", "sparse_attention", "linear_attention")
+
+
+@rule(
+    Example("scores, softmax, values", "rank 0 stream 7   GGGGQQQQGGGGNNGGGGQQQQGGGG", found=True),
+    Example(
+        "a fused kernel, and a softmax over the logits", "rank 0 stream 7   GGGGTTTTGGGGNNGGGGTTTTGGQQ", found=False
+    ),
+)
+def check(run: Run) -> Iterator[Finding]:
+    lost = cost(run, exposed(Kind.COMPUTE, "softmax"))
+    if lost.share < NOTABLE or cost(run, exposed(Kind.COMPUTE, *FUSED)).time_ns:
+        return
+    names = {
+        name
+        for trace in run.traces
+        for name in set(
+            trace.activities.name.take(trace.activities.subclass.where(lambda word: word == "softmax")).tolist()
+        )
+    }
+    yield Finding(
+        f"softmax kernels take {share(lost.share)} of the window and no fused attention kernel runs",
+        Severity.WARNING,
+        Basis.DERIVED,
+        Evidence(run.ranks, names=tuple(sorted(names))),
+        (
+            "Choose a fused attention backend (--attention-backend in vLLM and SGLang).",
+            "Look in the server's log why the fused kernel was refused.",
+        ),
+        cost_ns=lost.time_ns,
+        cost_share=lost.share,
+        locality=Locality.SPATIAL,
+    )

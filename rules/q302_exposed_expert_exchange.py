@@ -1,0 +1,69 @@
+"""Tokens travel to their experts and back with no compute beside them.
+
+## What it measures
+
+Exclusive time of dispatch, combine and other all-to-all exchanges.
+
+## Why it costs
+
+Every expert-parallel layer sends each token to the ranks of its experts and brings the results back. More ranks mean
+more destinations a token, smaller messages, and sooner or later a slower rung of the network.
+
+## What to do
+
+1. Overlap two half batches (vLLM: `--enable-dbo`; SGLang: `--enable-two-batch-overlap`).
+2. Match the kernels to the phase (vLLM: `--all2all-backend deepep_low_latency` for decode,
+   `deepep_high_throughput` for prefill; SGLang: `--deepep-mode auto`).
+3. Fewer expert-parallel ranks, or redundant experts close to their tokens (`--enable-eplb`).
+
+## When it is wrong
+
+Dispatch and combine kernels spin until all peers have sent: an unbalanced layer looks like a slow network. Low-latency
+kernels with hooks leave the transfer itself invisible between two short kernels.
+
+## Sources
+
+DeepEP, README and legacy documentation; vLLM and SGLang server arguments.
+"""
+
+from collections.abc import Iterator
+
+from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
+from analyzer.measures.breakdown import breakdown
+from analyzer.measures.cost import cost, exposed, longest
+from analyzer.model.kind import Kind
+from analyzer.model.run import Run
+from analyzer.rule import Example, rule
+from analyzer.units import share
+
+EXCHANGES = ("dispatch", "combine", "all_to_all", "comm_setup")
+NOTABLE = 0.10
+"""Of the window, as for reductions."""
+
+
+@rule(
+    Example("the experts wait for their tokens", "rank 0 stream 7   GGXXXXMMMMYYYYGG", found=True),
+    Example(
+        "one half batch travels while the other computes",
+        "rank 0 stream 7   GGGGGGGGMMMMMMMM\nrank 0 stream 20  ..XXXX....YYYY..",
+        found=False,
+    ),
+)
+def check(run: Run) -> Iterator[Finding]:
+    lost = cost(run, exposed(Kind.COMMUNICATION, *EXCHANGES))
+    if lost.share < NOTABLE:
+        return
+    worst = max(breakdown(run), key=lambda part: part.communication.total_ns)
+    yield Finding(
+        f"dispatch and combine take {share(lost.share)} of the window with no compute beside them",
+        Severity.WARNING,
+        Basis.MEASURED if len(run.traces) > 1 else Basis.DERIVED,
+        Evidence((worst.rank,), longest(worst.communication), EXCHANGES),
+        (
+            "Overlap two half batches (vLLM: --enable-dbo, SGLang: --enable-two-batch-overlap).",
+            "Match the kernels to the phase: low latency for decode, high throughput for prefill.",
+        ),
+        cost_ns=lost.time_ns,
+        cost_share=lost.share,
+        locality=Locality.NETWORK,
+    )

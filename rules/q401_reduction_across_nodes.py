@@ -1,0 +1,83 @@
+"""A tensor-parallel or expert-parallel group spans nodes.
+
+## What it measures
+
+The nodes of each group that reduces or exchanges in every layer, and the time its collectives take.
+
+## Why it costs
+
+Inside a node, ranks talk over NVLink, XGMI or HCCS at hundreds of gigabytes a second and microseconds of latency.
+Between nodes there is one NIC a rank, and each hop costs several times more. Twice a layer, that latency is on the path
+of every token.
+
+## What to do
+
+1. Keep tensor parallelism inside a node; use pipeline or data parallelism between nodes.
+2. Expert parallelism across nodes: one copy a node (DeepEP's inter-node kernels), experts limited to few nodes a token.
+3. Check rail alignment and one NIC a rank (`shardscope collect topology`).
+
+## When it is wrong
+
+Ranks of one NVLink domain that spans hosts (GB200 NVL72) are near although their host names differ. Large reductions of
+a prefill can run nearly as fast over eight NICs as inside the node.
+
+## Sources
+
+NCCL's latency constants (src/graph/tuning.cc): 0.6 µs a hop over NVLink, 2.7 µs over the network.
+"""
+
+from collections.abc import Iterator
+
+from analyzer.errors import MissingEvidenceError
+from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
+from analyzer.measures.breakdown import breakdown
+from analyzer.measures.traffic import traffic
+from analyzer.model.run import Run
+from analyzer.rule import Example, rule
+from analyzer.units import count, ranks, share
+
+EACH_LAYER = ("all_reduce", "reduce_scatter", "all_gather", "dispatch", "combine", "all_to_all")
+
+
+@rule(
+    Example(
+        "two ranks on two hosts",
+        "layout tp=2\nnodes alpha beta\nrank 0 stream 7   GGGGAAAA\nrank 1 stream 7   GGGGAAAA",
+        found=True,
+    ),
+    Example(
+        "two ranks on one host",
+        "layout tp=2\nnodes alpha alpha\nrank 0 stream 7   GGGGAAAA\nrank 1 stream 7   GGGGAAAA",
+        found=False,
+    ),
+)
+def check(run: Run) -> Iterator[Finding]:
+    parts = breakdown(run)
+    window_ns = sum(part.window.total_ns for part in parts) // max(len(parts), 1)
+    for row in traffic(run):
+        members = row.group or run.ranks
+        if row.kind not in EACH_LAYER or len(members) == 1:
+            continue
+        nodes = run.topology.nodes(members)
+        if nodes is None:
+            raise MissingEvidenceError(
+                "where the ranks run is not recorded",
+                '`shardscope collect topology` beside the traces, or "topology" in run.json, would tell',
+            )
+        if len(nodes) == 1 or not row.exposed_ns:
+            continue
+        axis = run.layout.axis_of(members)
+        yield Finding(
+            f"{row.kind} of {axis or 'a'} group {ranks(members)} crosses {count(len(nodes), 'node')} and takes "
+            f"{share(row.exposed_ns / window_ns)} of the window",
+            Severity.WARNING,
+            Basis.DERIVED,
+            Evidence(members, names=row.names),
+            (
+                "Keep the group inside a node; put pipeline or data parallelism between nodes.",
+                "Check that each rank has a NIC of its own on the same rail.",
+            ),
+            cost_ns=row.exposed_ns,
+            cost_share=row.exposed_ns / window_ns,
+            locality=Locality.NETWORK,
+        )

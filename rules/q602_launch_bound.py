@@ -1,0 +1,72 @@
+"""The device waits for the host to launch.
+
+## What it measures
+
+Time in which nothing runs and the next kernel has not been launched yet, the host not being blocked in a call.
+
+## Why it costs
+
+The host's time a step does not shrink when the work is split over more ranks: it becomes the floor, and more ranks
+only make the device idle longer.
+
+## What to do
+
+1. Replay decode from CUDA graphs (vLLM: no `--enforce-eager`, `--compilation-config.cudagraph_mode=FULL_AND_PIECEWISE`;
+   SGLang: no `--disable-cuda-graph`, raise `--cuda-graph-max-bs`).
+2. Let scheduling run beside the device (vLLM: `--async-scheduling`; SGLang: no `--disable-overlap-schedule`).
+3. Give each rank's process cores of its own on the right NUMA node.
+
+## When it is wrong
+
+The profiler slows the host: with stacks on, several times. Compare with the step time without the profiler.
+
+## Sources
+
+Launch correlation of the PyTorch profiler: what was launched inside an idle stretch ended it.
+"""
+
+from collections.abc import Iterator
+
+from analyzer.finding import Basis, Evidence, Finding, Severity
+from analyzer.measures.breakdown import breakdown
+from analyzer.measures.cost import cost, longest
+from analyzer.model.kind import Cause
+from analyzer.model.run import Run
+from analyzer.rule import Example, rule
+from analyzer.units import share
+
+NOTABLE = 0.15
+"""Of the window; graph-replayed decode steps stay below a tenth."""
+
+
+@rule(
+    Example(
+        "each kernel is launched late",
+        "rank 0 stream 7   .GG....GG....GG....GG\nrank 0 host       l.....l.....l.....l..",
+        found=True,
+    ),
+    Example(
+        "launched well ahead",
+        "rank 0 stream 7   ....GGGGG|GGGGG|GGGGG\nrank 0 host       lll..................",
+        found=False,
+    ),
+)
+def check(run: Run) -> Iterator[Finding]:
+    lost = cost(run, lambda part: part.causes[Cause.HOST_LAUNCH].total_ns)
+    if lost.share < NOTABLE:
+        return
+    worst = max(breakdown(run), key=lambda part: part.causes[Cause.HOST_LAUNCH].total_ns)
+    slowed = any("with_stack" in trace.origin.settings for trace in run.traces)
+    yield Finding(
+        f"the device waits {share(lost.share)} of the window for the host to launch"
+        + (" (recorded with stacks, which slow the host)" if slowed else ""),
+        Severity.WARNING,
+        Basis.MEASURED,
+        Evidence((worst.rank,), longest(worst.causes[Cause.HOST_LAUNCH])),
+        (
+            "Replay decode from CUDA graphs: no --enforce-eager (vLLM), no --disable-cuda-graph (SGLang).",
+            "Let scheduling run beside the device (vLLM: --async-scheduling).",
+        ),
+        cost_ns=lost.time_ns,
+        cost_share=lost.share,
+    )

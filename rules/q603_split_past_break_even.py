@@ -1,0 +1,60 @@
+"""Communicating takes longer than computing.
+
+## What it measures
+
+Exposed communication, with waiting for peers, against compute, over the window.
+
+## Why it costs
+
+Halving the degree doubles compute a rank and removes at most all of the communication. Where communication exceeds
+compute, half the degree could be as fast on half the devices.
+
+## What to do
+
+1. Record the same load at half the degree and let `shardscope sweep` decide.
+2. Spend the freed devices on replicas: throughput per device rises even where latency does not.
+
+## When it is wrong
+
+It is a bound, not a verdict: half the degree still communicates, and may not have the memory. Waiting caused by one
+late rank stays at any degree; see `Q101`.
+
+## Sources
+
+Total = compute / n + communication(n): a step from n to n/2 gains as long as communication exceeds compute at n.
+"""
+
+from collections.abc import Iterator
+
+from analyzer.finding import Basis, Evidence, Finding, Severity
+from analyzer.measures.breakdown import breakdown
+from analyzer.measures.cost import between_ranks, cost
+from analyzer.model.run import Run
+from analyzer.rule import Example, rule
+from analyzer.units import share
+
+
+@rule(
+    Example("twice as long in collectives", "rank 0 stream 7   GGAAAAGGAAAA", found=True),
+    Example("most of the time computes", "rank 0 stream 7   GGGGGGAAGGGGGGAA", found=False),
+)
+def check(run: Run) -> Iterator[Finding]:
+    added = cost(run, between_ranks)
+    computing = cost(run, lambda part: part.compute.total_ns)
+    excess_ns = added.time_ns - computing.time_ns
+    if excess_ns <= 0:
+        return
+    window_ns = sum(part.window.total_ns for part in breakdown(run)) // len(run.traces)
+    yield Finding(
+        f"communication and waiting take {share(added.share)} of the window, compute {share(computing.share)}: "
+        "half the degree may be as fast",
+        Severity.WARNING,
+        Basis.DERIVED,
+        Evidence(run.ranks),
+        (
+            "Record the same load at half the degree and compare: shardscope sweep.",
+            "Spend the freed devices on replicas.",
+        ),
+        cost_ns=excess_ns,
+        cost_share=excess_ns / window_ns,
+    )
