@@ -1,0 +1,1 @@
+"""Request logs replayed over workers with prefix caches."""
