@@ -1,0 +1,87 @@
+"""`shardscope routing`: what KV-aware routing would make of a request log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+_POLICIES = ("round_robin", "least_loaded", "session_sticky", "kv_aware")
+
+
+@click.command()
+@click.argument("log", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--workers", type=click.IntRange(1), required=True, metavar="N", help="Workers to replay the log on.")
+@click.option(
+    "--capacity", type=click.IntRange(0), default=0, metavar="BLOCKS", help="KV blocks a worker holds; 0: no limit."
+)
+@click.option(
+    "--block-tokens", type=click.IntRange(1), default=512, show_default=True, metavar="N", help="Tokens of a block."
+)
+@click.option(
+    "--policy", "policies", type=click.Choice(_POLICIES), multiple=True, help="Only this one; may be repeated."
+)
+@click.option("--time-unit", type=click.Choice(("s", "ms", "us", "ns")), help="Unit of the log's times.")
+@click.option("--prefill-ns", type=click.FloatRange(0), metavar="NS", help="Prefill time of a token.")
+@click.option("--prefill-ns2", type=click.FloatRange(0), metavar="NS", help="Prefill time of a token squared.")
+@click.option("--decode-ns", type=click.FloatRange(0), metavar="NS", help="Decode time of a generated token.")
+@click.option("--format", "style", type=click.Choice(("text", "json")), default="text", show_default=True)
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file.")
+@click.option("--force", is_flag=True, help="Overwrite the file.")
+def command(
+    *,
+    log: Path,
+    workers: int,
+    capacity: int,
+    block_tokens: int,
+    policies: tuple[str, ...],
+    time_unit: str | None,
+    prefill_ns: float | None,
+    prefill_ns2: float | None,
+    decode_ns: float | None,
+    style: str,
+    output: Path | None,
+    force: bool,
+) -> None:
+    """Reuse of KV that routing achieves, could achieve, and its price, from a request log.
+
+    LOG is JSON lines, plain or gzip: Mooncake's traces (timestamp, input_length, output_length, hash_ids), or lines
+    with block_hashes, prefix_hashes, prompt_token_ids or token_ids. session_id or user, worker, and cached_tokens or
+    num_cached_tokens are used where they are there.
+    """
+    from analyzer.cli._bar import bar  # noqa: PLC0415  # --help must not wait for numpy
+    from analyzer.errors import UsageError  # noqa: PLC0415
+    from analyzer.ingest.requests import load  # noqa: PLC0415
+    from analyzer.measures.routing.reuse import Setup, routing  # noqa: PLC0415
+    from analyzer.measures.routing.service import Service  # noqa: PLC0415
+    from analyzer.render import _routing as render  # noqa: PLC0415
+
+    if output is not None and output.exists() and not force:
+        raise UsageError(f"{output} exists; pass --force to overwrite it")
+    given = {"prefill_ns_per_token": prefill_ns, "prefill_ns_per_token2": prefill_ns2, "decode_ns_per_token": decode_ns}
+    service = Service(**{name: value for name, value in given.items() if value is not None})
+    setup = Setup(workers, capacity or None, policies or _POLICIES, service)
+    size = log.stat().st_size
+    with bar() as advance:
+        requests = load(
+            log,
+            block_tokens=block_tokens,
+            time_unit=time_unit,
+            tick=lambda done: advance("reading", done, size),
+        )
+        found = routing(requests, setup, lambda done, whole: advance("replaying", done, whole))
+    _write(render.json(found) if style == "json" else render.text(found), output)
+
+
+def _write(report: str, output: Path | None) -> None:
+    """To stdout, or to a file with a word on stderr."""
+    from analyzer.errors import UsageError  # noqa: PLC0415
+
+    if output is None:
+        click.echo(report, nl=False)
+        return
+    try:
+        output.write_text(report, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{output} cannot be written ({error.strerror}); pass another path to -o") from error
+    click.echo(f"Wrote {output}", err=True)
