@@ -171,8 +171,10 @@ def measured(trace: Trace, cut: Cut, launches: Integers) -> RankSteps:
     start, end = cut.host_start_ns.copy(), cut.host_end_ns.copy()
     if trace.origin.device != "cpu":
         start, end = _windows(trace, inside, step, start)
-    launched = np.unique(np.stack((step, launches[inside])), axis=1)
-    launched = launched[:, launched[1] != ABSENT]
+    known = launches[inside] != ABSENT
+    calls = len(trace.calls)
+    pairs = np.sort(step[known] * calls + launches[inside][known])
+    launched = pairs[np.diff(pairs, prepend=ABSENT) != 0] // max(calls, 1)
     phase = Labels.of(phase.value for phase in cut.phase)
     made = RankSteps(
         rank=trace.rank,
@@ -186,7 +188,7 @@ def measured(trace: Trace, cut: Cut, launches: Integers) -> RankSteps:
         start_ns=start,
         end_ns=end,
         activities=counted,
-        launches=np.bincount(launched[0], minlength=n).astype(np.int64),
+        launches=np.bincount(launched, minlength=n).astype(np.int64),
         left_out=Labels.of([""] * n),
         step_of=cut.step_of,
     )
