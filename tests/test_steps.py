@@ -1,5 +1,7 @@
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from step_traces import Recorder
 
 from analyzer.intervals import Intervals
@@ -307,3 +309,19 @@ def test_thousands_of_steps_are_cut():
 def test_every_rank_has_its_steps_in_order(ranks):
     run = Run("run", tuple(decoding(3).trace(rank) for rank in range(ranks)))
     assert [found.rank for found in steps(run)] == list(range(ranks))
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 6), st.integers(0, 50)), min_size=1, max_size=12),
+    st.integers(1, 40),
+    st.integers(0, 500),
+)
+def test_how_far_the_host_is_ahead_changes_no_step(batches, us, late):
+    recorder = Recorder()
+    for kernels, pause in batches:
+        recorder.annotate(DECODE, lambda kernels=kernels: recorder.launch(*["gemm"] * kernels, us=us, late=late))
+        recorder.launch("sample", us=us, late=late).wait(pause)
+    found = only(recorder)
+    assert found.activities.tolist() == [kernels for kernels, _ in batches]
+    assert found.span_ns.tolist() == [kernels * us * 1_000 for kernels, _ in batches]
+    assert found.outside == len(batches)
