@@ -55,6 +55,7 @@ class Recorder:
 
     def reference(self) -> Clock:
         """Steps timed without the profiler."""
+        dist.barrier()
         return self._rounds(self.workload.settings.rounds)
 
     def rehearse(self) -> None:
@@ -80,6 +81,7 @@ class Recorder:
     def profile(self) -> Clock:
         """Steps timed under the profiler; their trace is written even if a round is broken off."""
         self.workload.forget()
+        dist.barrier()  # ranks begin together; before the profiler does, or the trace would have a collective of ours
         path = self.folder / f"rank{self.rank}.{time.time_ns()}.pt.trace.json.gz"
         with _profiled(path, self.workload.place.device):
             clock = self._rounds(self.workload.settings.rounds)
@@ -87,8 +89,7 @@ class Recorder:
         return clock
 
     def _rounds(self, count: int) -> Clock:
-        """So many rounds, begun by all ranks together, each with prompts of its own."""
-        dist.barrier()
+        """So many rounds, each with prompts of its own."""
         clock = Clock(self.workload.place.device)
         with torch.no_grad():
             for _ in range(count):
@@ -125,7 +126,8 @@ def _export(write: Callable[[str], None], path: Path) -> None:
     """Write a trace, whole or not at all.
 
     Args:
-        write: writes plain JSON to the path it is given. Where the disk is full, torch cuts it short and says nothing.
+        write: writes plain JSON to the path it is given. On a full disk torch leaves no file, or one cut short, and
+            says so in its log alone.
         path: of the gzip file.
 
     Raises:
@@ -134,12 +136,20 @@ def _export(write: Callable[[str], None], path: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         plain = Path(scratch) / "trace.json"
         write(str(plain))
+        if not _is_whole(plain):
+            raise OSError(
+                errno.ENOSPC, "torch could not write the whole trace: no room, or a limit on file size", scratch
+            )
         with plain.open("rb") as source:
-            source.seek(max(0, plain.stat().st_size - TAIL_BYTES))
-            if not source.read().rstrip().endswith(b"}"):
-                raise OSError(errno.ENOSPC, "the trace was cut short as torch wrote it", scratch)
-            source.seek(0)
             _pack(source, path)
+
+
+def _is_whole(plain: Path) -> bool:
+    if not plain.exists():
+        return False
+    with plain.open("rb") as source:
+        source.seek(max(0, plain.stat().st_size - TAIL_BYTES))
+        return source.read().rstrip().endswith(b"}")
 
 
 def _pack(source: BinaryIO, path: Path) -> None:
