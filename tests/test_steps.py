@@ -5,7 +5,14 @@ from hypothesis import strategies as st
 from step_traces import Recorder
 
 from analyzer.intervals import Intervals
-from analyzer.measures.steps import StepSource, reused_tokens, step_annotations, step_summary, steps
+from analyzer.measures.steps import (
+    StepSource,
+    reused_tokens,
+    step_annotations,
+    step_summary,
+    steps,
+    working_annotations,
+)
 from analyzer.model.run import Run
 
 DECODE = "execute_context_0(0)_generation_8(8)"
@@ -104,6 +111,7 @@ def test_a_step_without_work_is_idle_and_in_no_statistics():
     found = only(recorder)
     assert found.phase.tolist() == ["decode", "idle", "decode"]
     assert found.left_out.tolist() == ["", "idle", ""]
+    assert working_annotations(recorder.trace()).name.tolist() == [DECODE, DECODE]
     assert found.period_ns.tolist() == [47_000, -1, -1]
 
 

@@ -32,6 +32,14 @@ def step_annotations(trace: Trace) -> Events:
     return annotations.take(slice(0, 0))
 
 
+def working_annotations(trace: Trace) -> Events:
+    """Annotations of steps that do something: an engine that waits for requests writes thousands that do not."""
+    spans = step_annotations(trace)
+    words = [read_step_name(name) for name in spans.name.values]
+    idle = np.array([word is not None and word.phase is Phase.IDLE for word in words] or [False], np.bool_)
+    return spans.take(~idle[spans.name.codes])
+
+
 def by_annotations(trace: Trace, launches: Integers) -> Cut | str:
     """Steps by their annotations, or why that cannot be.
 

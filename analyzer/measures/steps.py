@@ -10,7 +10,7 @@ import numpy as np
 
 from analyzer.intervals import Intervals
 from analyzer.measures._rank_steps import RankSteps, StepSource, measured, none_found
-from analyzer.measures._step_annotations import by_annotations, step_annotations
+from analyzer.measures._step_annotations import by_annotations, step_annotations, working_annotations
 from analyzer.measures._step_names import Phase, StepName, read_step_name
 from analyzer.measures._step_repeats import by_graphs, by_period
 from analyzer.measures.launches import launch_rows
@@ -30,6 +30,7 @@ __all__ = [
     "step_annotations",
     "step_summary",
     "steps",
+    "working_annotations",
 ]
 
 
