@@ -16,6 +16,8 @@ SUBCLASSES = {
     "HtoD": (Kind.MOVEMENT, "copy_htod"),
     "DtoH": (Kind.MOVEMENT, "copy_dtoh"),
     "reduce": (Kind.COMMUNICATION, "all_reduce"),
+    "exchange": (Kind.COMMUNICATION, "all_to_all"),
+    "route": (Kind.COMPUTE, "moe_route"),
     "internode_ll::dispatch": (Kind.COMMUNICATION, "dispatch"),
     "internode_ll::combine": (Kind.COMMUNICATION, "combine"),
 }

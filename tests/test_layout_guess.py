@@ -1,5 +1,7 @@
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from step_traces import Recorder
 
@@ -7,9 +9,10 @@ from analyzer.errors import TraceFormatError
 from analyzer.ingest._rank_order import sglang_groups, vllm_groups
 from analyzer.ingest.layout_guess import guess
 from analyzer.ingest.server_args import read_server_args, server_layout, server_role
+from analyzer.model.events import Labels
 from analyzer.model.layout import Layout, Source
 from analyzer.model.run import Run
-from analyzer.model.trace import ProcessGroup
+from analyzer.model.trace import CollectiveRecords, ProcessGroup
 
 DECODE = "execute_context_0(0)_generation_8(8)"
 
@@ -187,6 +190,47 @@ def test_gradients_are_no_tensor_parallel_reductions():
     recorder.annotate("Optimizer.step#Adam.step", lambda: recorder.launch(*("attn", "reduce", "reduce") * 36))
     layout, _ = guess((recorder.trace(),), None, None)
     assert layout.sizes == {}
+
+
+def test_all_to_alls_beside_expert_routing_are_expert_parallel():
+    layout, _ = guess((trace(0, 4, ("route", "exchange", "exchange"), **created(4, 0)),), None, None)
+    assert layout.sizes == {"ep": 4}
+
+
+def test_all_to_alls_alone_are_nothing_certain():
+    layout, _ = guess((trace(0, 4, ("exchange", "exchange"), **created(4, 0)),), None, None)
+    assert layout.sizes == {}
+
+
+def sending(rank, world, peers, layers):
+    """A rank that sends to, or receives from, each of some peers once a forward pass."""
+    one = trace(rank, world, ("attn", "gemm") * layers, annotation="iteration")
+    count, nothing = len(peers), np.full(len(peers), -1)
+    text = Labels.of([""] * count)
+    records = CollectiveRecords(
+        *(np.zeros(count, np.int64), Labels.of(["send"] * count), text, text, text, nothing, text, nothing, nothing),
+        *(nothing, np.array(peers, np.int64), text),
+    )
+    return replace(one, collectives=records)
+
+
+def test_a_few_sends_a_forward_pass_are_between_pipeline_stages():
+    traces = tuple(sending(rank, 4, peers, 36) for rank, peers in enumerate([[1], [0, 2], [1, 3], [2]]))
+    layout, _ = guess(traces, None, None)
+    assert layout.sizes == {"pp": 4}
+
+
+def test_sends_in_every_layer_are_no_pipeline():
+    traces = tuple(sending(rank, 2, [1 - rank] * 36, 36) for rank in range(2))
+    layout, _ = guess(traces, None, None)
+    assert layout.sizes == {}
+
+
+def test_reductions_of_one_attention_replica_do_not_contradict_the_whole_group():
+    kernels = ("void sglang::cross_device_reduce_1stage<__nv_bfloat16, 2>(sglang::RankData*)",)
+    args = {"tp_size": 8, "pp_size": 1, "dp_size": 4, "enable_dp_attention": True}
+    _, notes = guess((trace(0, 8, kernels),), None, args)
+    assert notes == ()
 
 
 def test_what_is_declared_goes_before_what_is_seen_and_the_contradiction_is_said():

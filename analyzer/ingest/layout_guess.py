@@ -102,7 +102,7 @@ def _contradictions(chosen: dict[str, Claim], claims: list[Claim]) -> Iterator[N
     said: set[tuple[str, int]] = set()
     for claim in claims:
         winner = chosen.get(claim.axis)
-        if winner is None or (claim.axis, claim.size) in said:
+        if winner is None or (claim.axis, claim.size) in said or _is_attention_part(claim, winner, chosen):
             continue
         if claim.size > winner.size if claim.at_least else claim.size != winner.size:
             said.add((claim.axis, claim.size))
@@ -111,6 +111,12 @@ def _contradictions(chosen: dict[str, Claim], claims: list[Claim]) -> Iterator[N
                 f"{CONTRADICTION} {claim.axis} is {winner.size} ({winner.sentence}), "
                 f"but {least}{claim.size} by another witness ({claim.sentence})"
             )
+
+
+def _is_attention_part(claim: Claim, winner: Claim, chosen: dict[str, Claim]) -> bool:
+    """Whether kernels show the part of a tp group that attention dp leaves to one replica."""
+    inside = chosen["dp"].size if "dp" in chosen else 1
+    return claim.axis == "tp" and claim.source is Source.INFERRED and claim.size * inside == winner.size
 
 
 def _misfits(chosen: dict[str, Claim], traces: tuple[Trace, ...], world: int | None) -> Iterator[Note]:
