@@ -40,7 +40,7 @@ def plain_answer(question: Question, run: Run) -> Plain:
     try:
         return _ANSWERS[question](run)
     except MissingEvidenceError as lack:
-        return Plain(f"unknown, because {lack.missing}; {lack.cure}", (lack.cure,), known=False)
+        return Plain(f"{lack.missing}; {lack.cure}", (lack.cure,), known=False)
 
 
 def _split(run: Run) -> Plain:

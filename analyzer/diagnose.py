@@ -61,14 +61,18 @@ def _ask_all(run: Run, rules: Iterable[Rule]) -> tuple[list[RuleOutcome], list[F
 
 def _answer(question: Question, run: Run, found: list[Found], outcomes: list[RuleOutcome]) -> Answer:
     plain = plain_answer(question, run)
-    severities = {finding.severity for rule, finding in found if rule.question == question}
+    own = [finding for rule, finding in found if rule.question == question]
+    severities = {finding.severity for finding in own}
+    text = plain.text if plain.known else f"unknown, because {plain.text}"
+    if own and not plain.known:
+        text = f"{own[0].message}; for the rest, {plain.text}"
     if severities & {Severity.ERROR, Severity.WARNING}:
         verdict: Verdict = "problem" if Severity.ERROR in severities else "attention"
     else:
         verdict = "ok" if plain.known else "unknown"
     lacking = [outcome.cure for outcome in outcomes if outcome.question == question and outcome.cure]
     missing = list(dict.fromkeys((*plain.missing, *lacking)))
-    return Answer(question.value, question.name.lower(), verdict, plain.text, missing)
+    return Answer(question.value, question.name.lower(), verdict, text, missing)
 
 
 def _row(rule: Rule, finding: Finding, run: Run, steps: int) -> FindingRow:

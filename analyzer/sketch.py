@@ -6,8 +6,8 @@
     rank 0 host       l.l.l.l...SSSS..
     rank 0 steps      DDDDDDDD|DDDDDDD
 
-One column is 10 µs, or what a line `column 2 µs` says. Equal letters in a row are one event; `|` takes the column and
-opens a new event of the letter that follows it; `.` is nothing. Letters on a stream are in `DEVICE`, on the host in
+One column is 10 µs, or what a line `column 2 µs` says. Equal letters in a row are one event (each `l` and `g` is one of its
+own); `|` takes the column and opens a new event of the letter that follows it; `.` is nothing. Letters on a stream are in `DEVICE`, on the host in
 `HOST`, on steps in `STEPS`. Every `l` or `g` of a rank's host launches, in order of time, the next activity (`l`), or
 all but those left to later launches (`g`, a graph); a rank without a host row has no launches recorded.
 
@@ -135,10 +135,11 @@ def draw(run: Run, start_ns: int, end_ns: int, columns: int = 64) -> str:
 
 def _spans(cells: str, letters: dict[str, str], lane: int, column_ns: int) -> list[_Span]:
     found = []
-    for event in re.finditer(r"\|?([^.|])\1*", cells):
-        if event[1] not in letters:
-            raise ValueError(f"letter {event[1]!r} is not one of {' '.join(letters)}")
-        found.append(_Span(letters[event[1]], event.start() * column_ns, event.end() * column_ns, lane))
+    for event in re.finditer(r"\|?(?:([lg])|([^.|])\2*)", cells):
+        letter = event[1] or event[2]
+        if letter not in letters:
+            raise ValueError(f"letter {letter!r} is not one of {' '.join(letters)}")
+        found.append(_Span(letters[letter], event.start() * column_ns, event.end() * column_ns, lane))
     return found
 
 
@@ -212,7 +213,9 @@ def _layout(facts: dict[str, str], ranks: int) -> Layout:
         return Layout(world_size)
     sizes = {axis: int(size) for axis, _, size in (part.partition("=") for part in facts["layout"].split())}
     world = tuple(range(ranks))
-    groups = {axis: (world,) for axis, size in sizes.items() if size == ranks > 1}
+    groups: dict[str, tuple[tuple[int, ...], ...]] = {
+        axis: (world,) for axis, size in sizes.items() if size == ranks > 1
+    }
     return Layout(world_size or ranks, sizes, groups, Source.DECLARED, dict.fromkeys(sizes, "drawn"))
 
 

@@ -129,7 +129,7 @@ def test_what_no_pattern_knows_is_compute_and_is_counted():
     [
         ("rank 0 stream 7   GG....GG\nrank 0 host       l....l..", Cause.HOST_LAUNCH, 40_000),
         ("rank 0 stream 7   GG....GG\nrank 0 host       lSSSSl..", Cause.HOST_SYNC, 30_000),
-        ("rank 0 stream 7   GG....GG\nrank 0 host       ll......", Cause.STREAM_WAIT, 40_000),
+        ("rank 0 stream 7   GG....GG\nrank 0 host       ll......", Cause.STREAM_WAIT, 30_000),
         ("rank 0 stream 7   GG....GG\nrank 0 host       l....l..\nrank 0 steps      DD...DDD", Cause.QUEUE, 30_000),
         ("rank 0 stream 7   GG....GG", Cause.UNKNOWN, 40_000),
         ("rank 0 stream 7   GG....GG\nrank 0 host       g.......", Cause.STREAM_WAIT, 40_000),

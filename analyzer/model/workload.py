@@ -15,6 +15,8 @@ class Workload:
         model: dimensions as in a Hugging Face config (`hidden_size`, `num_hidden_layers`, `num_key_value_heads`, …).
         versions: of engine and libraries.
         settings: batch, lengths, concurrency, profiler settings, command: as recorded, for comparing runs.
+        reference: step times without the profiler and `inflation` (with it over without), where a collector timed both.
+        roles: of each rank, where ranks differ.
     """
 
     engine: str = "unknown"
@@ -22,3 +24,5 @@ class Workload:
     model: dict[str, int | float | str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     settings: dict[str, int | float | str] = field(default_factory=dict)
+    reference: dict[str, int | float] = field(default_factory=dict)
+    roles: dict[int, str] = field(default_factory=dict)

@@ -51,8 +51,9 @@ def render(report: Report, width: int = 80, *, color: bool = False) -> str:
         color: ANSI colours.
     """
     out = io.StringIO()
-    plain = {"highlight": False, "emoji": False, "markup": False}
-    console = Console(file=out, width=width, force_terminal=color, no_color=not color, **plain)
+    console = Console(
+        file=out, width=width, force_terminal=color, no_color=not color, highlight=False, emoji=False, markup=False
+    )
     console.print(Text(report.verdict, style="bold"))
     console.print()
     for part in _parts(report):
@@ -161,7 +162,7 @@ def _answers(rows: list[Answer]) -> RenderableType:
     table.add_column()
     for row in rows:
         word, style = _MARKS[row.verdict]
-        table.add_row(f"{row.id} {row.name}", Text(word, style=style), row.answer)
+        table.add_row(f"{row.id} {row.name}", Text(word, style=style), row.answer.removeprefix("unknown, because "))
     return table
 
 

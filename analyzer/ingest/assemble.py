@@ -1,0 +1,88 @@
+"""One trace file as a Trace: device work, host calls, operations, annotations, metadata."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from analyzer.ingest import ascend, device, host
+from analyzer.ingest.detail import Detail
+from analyzer.ingest.filenames import FileIdentity
+from analyzer.ingest.kineto import read
+from analyzer.ingest.origin import origin_of
+from analyzer.ingest.raw import RawTrace
+from analyzer.ingest.records import records
+from analyzer.ingest.sessions import UNRANKED
+from analyzer.ingest.shapes import shaped
+from analyzer.model.events import Integers, Mask
+from analyzer.model.trace import CollectiveRecords, Note, Trace
+
+
+def read_trace(path: Path, identity: FileIdentity, detail: Detail) -> Trace:
+    """The trace of one file. A file without device work is read again with every host operation.
+
+    Raises:
+        TraceFormatError: no trace, or nothing in it.
+    """
+    raw = read(path, detail)
+    if ascend.is_ascend(raw):
+        return _with_device(raw, identity, "npu", ascend.is_work(raw))
+    work = device.is_work(raw)
+    if work.any():
+        return _with_device(raw, identity, device.device_kind(raw), work)
+    return _without_device(read(path, Detail.ALL), identity)
+
+
+def _with_device(raw: RawTrace, identity: FileIdentity, kind: str, work: Mask) -> Trace:
+    correlation: Integers | None = None
+    call_rows = raw.category.where(lambda category: category.lower() in device.CALLS)
+    if kind == "npu":
+        correlation = raw.integer("connection_id")
+        call_rows |= ascend.is_call(raw)
+    activities, notes, rows = device.activities(raw, work, kind)
+    calls = device.events(raw, call_rows, correlation)
+    used = np.bincount(np.clip(raw.process[rows], 0, 1 << 16)).argmax() if kind != "npu" else 0
+    return Trace(
+        rank=_rank(raw, identity),
+        origin=origin_of(raw, identity, kind, int(used)),
+        activities=activities,
+        calls=calls,
+        ops=device.events(raw, raw.category.where(lambda category: category.lower() in host.OPERATIONS)),
+        annotations=device.events(raw, _annotations(raw)),
+        collectives=records(raw, activities, rows, calls),
+        notes=(*raw.problems, *notes),
+    )
+
+
+def _without_device(raw: RawTrace, identity: FileIdentity) -> Trace:
+    activities, rows = host.leaf_activities(raw)
+    calls = device.events(raw, raw.category.where(lambda category: category.lower() in device.CALLS))
+    notes = list(raw.problems)
+    if raw.metadata.get("deviceProperties") and len(activities):
+        notes.append(Note("a device is listed but none of its work was recorded: host operations are shown instead"))
+    return Trace(
+        rank=_rank(raw, identity),
+        origin=origin_of(raw, identity, "cpu", None),
+        activities=activities,
+        calls=calls,
+        ops=device.events(raw, raw.category.where(lambda category: category.lower() in host.OPERATIONS)),
+        annotations=device.events(raw, _annotations(raw)),
+        collectives=shaped(raw, activities, rows) if len(activities) else CollectiveRecords.none(),
+        notes=tuple(notes),
+    )
+
+
+def _annotations(raw: RawTrace) -> Mask:
+    marks: Mask = raw.category.where(lambda category: category == "user_annotation") & ~host.is_carried_out(raw)
+    return marks
+
+
+def _rank(raw: RawTrace, identity: FileIdentity) -> int:
+    """Metadata first, then the file's name, then its folder."""
+    job = raw.metadata.get("distributedInfo")
+    stated = job.get("rank") if isinstance(job, dict) else None
+    for rank in (stated, identity.rank):
+        if isinstance(rank, int) and rank >= 0:
+            return rank
+    return UNRANKED

@@ -1,0 +1,89 @@
+"""Which files of what the user named may be traces."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from analyzer.errors import RunNotFoundError
+from analyzer.ingest.filenames import FileIdentity, FileKind, identity
+from analyzer.ingest.manifest import NAME as MANIFEST
+from analyzer.model.trace import Note
+from analyzer.units import count
+
+SERVER_ARGS = "server_args.json"
+SUFFIXES = (".json", ".json.gz")
+REPORTS = (MANIFEST, SERVER_ARGS, "topology.json")
+_MERGED_BESIDE = "a merged trace beside those of its ranks was left out"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What lies where the user pointed.
+
+    Attributes:
+        files: may be traces, in order of path.
+        named: whether the user named the one file that there is.
+        manifest: `run.json`, None where there is none.
+        server_args: `server_args.json`, None where there is none.
+        notes: what was left out by its name.
+    """
+
+    files: tuple[tuple[Path, FileIdentity], ...]
+    named: bool
+    manifest: Path | None
+    server_args: Path | None
+    notes: tuple[Note, ...]
+
+
+def find(places: tuple[str, ...]) -> Found:
+    """Files of directories (searched to their leaves), files and globs.
+
+    Raises:
+        RunNotFoundError: a place that is not there, or holds no file that could be a trace.
+    """
+    paths = sorted({path for place in places for path in _expand(place)})
+    named = len(paths) == 1 and Path(places[0]).is_file()
+    known = [(path, identity(path)) for path in paths]
+    kept = known if named else [(path, stated) for path, stated in known if _may_be_trace(path, stated)]
+    if not kept:
+        there = count(len(paths), "file")
+        raise RunNotFoundError(
+            f"{', '.join(places)}: no trace among {there}; traces end in .pt.trace.json or .json, plain or .gz"
+        )
+    notes = []
+    merged = [entry for entry in kept if entry[1].kind is FileKind.MERGED]
+    if merged and len(merged) < len(kept):
+        kept = [entry for entry in kept if entry[1].kind is not FileKind.MERGED]
+        notes.append(Note(_MERGED_BESIDE, len(merged)))
+    folders = dict.fromkeys(folder for path, _ in kept for folder in (path.parent, path.parent.parent))
+    return Found(tuple(kept), named, _beside(folders, MANIFEST), _beside(folders, SERVER_ARGS), tuple(notes))
+
+
+def _expand(place: str) -> Iterator[Path]:
+    path = Path(place)
+    if path.is_dir():
+        yield from (entry for entry in path.rglob("*") if entry.is_file() and not _is_hidden(entry, path))
+    elif path.is_file():
+        yield path
+    else:
+        matched = [Path(entry) for entry in glob.glob(place, recursive=True)]  # noqa: PTH207 (Path.glob takes no absolute pattern)
+        if not matched:
+            raise RunNotFoundError(f"{place}: no such file or directory, and no file matches it as a pattern")
+        for entry in matched:
+            yield from _expand(str(entry))
+
+
+def _is_hidden(entry: Path, root: Path) -> bool:
+    return any(part.startswith(".") for part in entry.relative_to(root).parts)
+
+
+def _may_be_trace(path: Path, stated: FileIdentity) -> bool:
+    return stated.kind.may_be_trace and path.name.endswith(SUFFIXES) and path.name not in REPORTS
+
+
+def _beside(folders: dict[Path, None], name: str) -> Path | None:
+    found = [folder / name for folder in folders if (folder / name).is_file()]
+    return found[0] if found else None

@@ -1,0 +1,160 @@
+"""load(path, …) → Run: the only door."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
+from os import cpu_count
+from pathlib import Path
+
+from analyzer.errors import RunNotFoundError, TraceFormatError
+from analyzer.ingest.assemble import read_trace
+from analyzer.ingest.detail import Detail
+from analyzer.ingest.filenames import FileIdentity
+from analyzer.ingest.folder import Found, find
+from analyzer.ingest.layout_guess import guess
+from analyzer.ingest.manifest import Manifest, read_manifest
+from analyzer.ingest.server_args import read_server_args
+from analyzer.ingest.sessions import UNRANKED, one_run
+from analyzer.model.run import Run
+from analyzer.model.topology import Topology
+from analyzer.model.trace import Note, Trace
+from analyzer.model.workload import Workload
+from analyzer.units import count
+
+WORTH_A_PROCESS_BYTES = 20_000_000
+"""Of a file, compressed or not: starting a process takes as long as reading a tenth of this."""
+
+NO_WORK = "no device work and no operation"
+
+Advance = Callable[[int, int], None]
+
+
+def load(*places: str | Path, detail: Detail = Detail.DEVICE, advance: Advance | None = None) -> Run:
+    """The run that lies at one or several places.
+
+    Args:
+        places: directories, files or globs that belong together.
+        detail: how much of each trace is read.
+        advance: called with files done and files in all.
+
+    Raises:
+        RunNotFoundError: nothing there that could be a trace, or no trace with any work.
+        TraceFormatError: the one file that was named is no trace; or run.json is wrong.
+    """
+    found = find(tuple(str(place) for place in places))
+    notes = list(found.notes)
+    traces: list[Trace] = []
+    for done, (path, outcome) in enumerate(_read_all(found, detail), start=1):
+        if isinstance(outcome, Trace):
+            if len(outcome.activities):
+                traces.append(outcome)
+            else:
+                notes.append(Note(f"{path.name}: {NO_WORK}, left out"))
+        else:
+            notes.append(Note(f"left out {outcome}"))
+        if advance:
+            advance(done, len(found.files))
+    label = ", ".join(str(place) for place in places)
+    if not traces:
+        raise RunNotFoundError(_nothing(label, found, notes))
+    ranked, session_notes = one_run(_by_folder(traces, found))
+    return _run(label, ranked, found, (*notes, *session_notes))
+
+
+def _run(label: str, traces: tuple[Trace, ...], found: Found, notes: tuple[Note, ...]) -> Run:
+    manifest = read_manifest(found.manifest) if found.manifest else None
+    server_args = read_server_args(found.server_args) if found.server_args else None
+    layout, layout_notes = guess(traces, manifest.layout if manifest else None, server_args)
+    if manifest and not manifest.complete:
+        notes = (*notes, Note("run.json says that the collector was broken off: steps may be missing"))
+    return Run(
+        label,
+        traces,
+        layout,
+        manifest.topology if manifest and manifest.topology.node_of else _placed(traces),
+        _workload(traces, manifest, server_args is not None),
+        (*notes, *layout_notes),
+    )
+
+
+def _read_all(found: Found, detail: Detail) -> Iterator[tuple[Path, Trace | str]]:
+    """Each file's trace, or why it is none; large files one process each."""
+    jobs = [(path, stated, detail) for path, stated in found.files]
+    outcomes: Iterator[Trace | TraceFormatError]
+    workers = min(cpu_count() or 1, sum(path.stat().st_size >= WORTH_A_PROCESS_BYTES for path, _ in found.files))
+    if workers < 2:  # noqa: PLR2004 (one process is this one)
+        outcomes = map(_read_one, jobs)
+        yield from zip((path for path, _, _ in jobs), _or_raise(outcomes, named=found.named), strict=True)
+        return
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        outcomes = pool.map(_read_one, jobs)
+        yield from zip((path for path, _, _ in jobs), _or_raise(outcomes, named=found.named), strict=True)
+
+
+def _or_raise(outcomes: Iterator[Trace | TraceFormatError], *, named: bool) -> Iterator[Trace | str]:
+    for outcome in outcomes:
+        if isinstance(outcome, TraceFormatError):
+            if named:
+                raise outcome
+            yield str(outcome)
+        else:
+            yield outcome
+
+
+def _read_one(job: tuple[Path, FileIdentity, Detail]) -> Trace | TraceFormatError:
+    try:
+        return read_trace(*job)
+    except TraceFormatError as fault:
+        return fault
+
+
+def _by_folder(traces: list[Trace], found: Found) -> list[Trace]:
+    """Traces that state no rank take the numbers that end their folders' names, where these tell all of them apart."""
+    numbers = {str(path): stated.folder_number for path, stated in found.files}
+    unranked = [trace for trace in traces if trace.rank == UNRANKED]
+    own = [numbers[trace.origin.path] for trace in unranked]
+    if None in own or len(set(own)) < len(own):
+        return traces
+    return [
+        replace(trace, rank=numbers[trace.origin.path] or 0) if trace.rank == UNRANKED else trace for trace in traces
+    ]
+
+
+def _placed(traces: tuple[Trace, ...]) -> Topology:
+    """Nodes by the host names that the traces state, where all do."""
+    hosts = {trace.rank: trace.origin.host for trace in traces if trace.origin.host}
+    return Topology(hosts, source="metadata") if len(hosts) == len(traces) else Topology()
+
+
+_ENGINE_MARKS = {"vllm": ("VLLM::", "vllm"), "sglang": ("sglang::", "sglang")}
+
+
+def _workload(traces: tuple[Trace, ...], manifest: Manifest | None, has_server_args: bool) -> Workload:  # noqa: FBT001
+    declared = manifest.workload if manifest else Workload()
+    engine = declared.engine if declared.engine != "unknown" else _engine(traces, has_server_args)
+    stages = {trace.origin.stage for trace in traces}
+    return replace(declared, engine=engine, role=declared.role or (stages.pop() if len(stages) == 1 else ""))
+
+
+def _engine(traces: tuple[Trace, ...], has_server_args: bool) -> str:  # noqa: FBT001
+    """By versions and process titles, then by the names of operations and steps."""
+    for engine, (title, word) in _ENGINE_MARKS.items():
+        for trace in traces:
+            titled = any(process.startswith(title) for process in trace.origin.processes)
+            operations = any(name.startswith(f"{word}::") for name in trace.ops.name.values)
+            if titled or word in trace.origin.versions or operations:
+                return engine
+    names = [name for trace in traces for name in trace.annotations.name.values]
+    if has_server_args or any(name.startswith(("step[", "scheduler.")) for name in names):
+        return "sglang"
+    return "vllm" if any(name.startswith(("execute_context_", "execute_new_")) for name in names) else "unknown"
+
+
+def _nothing(label: str, found: Found, notes: list[Note]) -> str:
+    first = next((note.text for note in notes if note.text.startswith("left out ")), "")
+    if first:
+        return f"{label}: no trace among {count(len(found.files), 'file')}; the first was {first}"
+    return f"{label}: {count(len(found.files), 'trace')} with {NO_WORK}; was the profiler on while requests ran?"
