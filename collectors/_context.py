@@ -238,16 +238,19 @@ class PrefillSplitKV(SplitKV):
 class DecodeSplitKV(SplitKV):
     """The prompt is computed whole on every rank, which then keeps the positions that are its own."""
 
+    def __init__(self, room: Room, peers: Peers, context: int) -> None:
+        super().__init__(room, peers, context)
+        self.mine = peers.interleaved(context).to(room.device)
+
     def prompt_positions(self) -> Tensor:
         """All of them."""
         return torch.arange(self.context, device=self.device)
 
     def kept_of_prompt(self) -> int:
         """Positions of this rank, interleaved."""
-        return self.peers.interleaved(self.context).numel()
+        return self.mine.numel()
 
     def prefill(self, slot: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Causal attention of the whole prompt."""
-        mine = self.peers.interleaved(self.context).to(self.device)
-        self.keep(slot, k[:, :, mine], v[:, :, mine])
+        self.keep(slot, k[:, :, self.mine], v[:, :, self.mine])
         return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=q.shape[1] != k.shape[1])

@@ -56,13 +56,14 @@ class DataParallel(Workload):
             else:
                 self._dummy_step(clock, tokens)
 
-    def agree(self, requests: int) -> Tensor:
-        """Requests of every replica in the step to come, int32 [replicas]."""
+    def agree(self, requests: int) -> list[int]:
+        """Requests of every replica in the step to come; none starts it before all have said."""
         counts = torch.zeros(self.peers.size, dtype=torch.int32, device=self.place.device)
         counts[self.peers.rank] = requests
         if self.peers.size > 1:
             dist.all_reduce(counts, group=self.peers.group)
-        return counts
+        said: list[int] = counts.tolist()
+        return said
 
     def _dummy_step(self, clock: Clock, tokens: Tensor) -> None:
         with record_function(DUMMY_STEP):

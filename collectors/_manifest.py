@@ -6,7 +6,7 @@ engine      "torch" for the built-in workloads, "vllm", "sglang"
 workload    "tp", "pp", "dp", "ep", "cp", "dcp", "pd"
 role        "prefill", "decode" or "colocated" of the whole run; absent where ranks differ
 roles       {"0": "prefill", "1": "decode"}: of each rank, where ranks differ
-layout      {"tp": 2, "pp": 1, …}: degree of every axis; axes may share ranks (ep and dp do)
+layout      {"world_size": 2, "tp": 2, "pp": 1, …}: ranks, degree of every axis; axes may share ranks (ep and dp do)
 groups      {"tp": [[0, 1]]}: rank groups of the axes whose collectives are in the traces
 model       dimensions under their names in a Hugging Face config
 topology    {"nodes": {"0": "node-a", "1": "node-a"}}: node name of each rank
@@ -51,7 +51,7 @@ def described(settings: Settings, layout: Mapping[str, int], command: str) -> di
         "complete": False,
         "engine": "torch",
         "workload": settings.workload,
-        "layout": dict.fromkeys(AXES, 1) | dict(layout),
+        "layout": {"world_size": settings.ranks} | dict.fromkeys(AXES, 1) | dict(layout),
         "model": settings.size.config(),
         "versions": versions(("torch", "shardscope")),
         "settings": {

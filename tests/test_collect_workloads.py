@@ -153,7 +153,7 @@ def test_the_manifest_says_what_ran(tp2):
     said = manifest(tp2)
     assert said["complete"] is True
     assert (said["engine"], said["workload"]) == ("torch", "tp")
-    assert said["layout"] == {"tp": 2, "pp": 1, "dp": 1, "ep": 1, "cp": 1, "dcp": 1}
+    assert said["layout"] == {"world_size": 2, "tp": 2, "pp": 1, "dp": 1, "ep": 1, "cp": 1, "dcp": 1}
     assert said["groups"] == {"tp": [[0, 1]]}
     assert said["model"]["num_key_value_heads"] == 4
     assert said["settings"]["backend"] == "gloo"
