@@ -170,6 +170,8 @@ PATTERNS = (
         (
             "autograd::engine::evaluate_function: MmBackward0",
             "MmBackward0",
+            "LogSoftmaxBackward0",
+            "NllLossBackward0",
             "torch::autograd::AccumulateGrad",
             "Torch-Compiled Region: 0/0",
             "TorchDynamo Cache Lookup",

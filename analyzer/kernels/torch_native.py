@@ -54,7 +54,7 @@ PATTERNS = (
         Breadth.NAMED,
     ),
     Pattern(
-        r"cunn_SoftMax|softmax_warp_(?:forward|backward)|SoftMaxForward|SoftmaxForward|SoftmaxBackward|softmax_kernel",
+        r"cunn_SoftMax|softmax_warp_(?:forward|backward)|SoftMaxForward|SoftmaxForward|SoftmaxBackwardKernel|softmax_kernel",
         Kind.COMPUTE,
         "softmax",
         (
@@ -101,7 +101,7 @@ PATTERNS = (
         Breadth.NAMED,
     ),
     Pattern(
-        r"[nN]ll_?[lL]oss|NLLCriterion|mse_(?:backward_)?(?:cuda_)?kernel|cross_entropy|kl_div|smooth_l1|ctc_loss",
+        r"nll_loss|NLLCriterion|mse_(?:backward_)?(?:cuda_)?kernel|cross_entropy|kl_div|smooth_l1|ctc_loss",
         Kind.COMPUTE,
         "loss",
         (
