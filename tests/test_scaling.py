@@ -298,7 +298,7 @@ class TestWhatEatsTheGain:
     def test_a_gain_above_linear_is_memory_not_speed(self):
         before, after = Point(4, (100.0,), preemptions=37, kv_use=0.99), Point(8, (40.0,), preemptions=0, kv_use=0.6)
         assert capacity(before, after, 1.25) == (
-            "faster than the ranks alone explain (125.0 % of linear): capacity, not communication; "
+            "faster than the ranks alone explain (125.0 % of linear): capacity or another load a step, not speed; "
             "preemptions fell from 37 to 0 and KV memory in use fell from 99.0 % to 60.0 %"
         )
 

@@ -157,7 +157,7 @@ class TestNotes:
     def test_memory_is_told_from_speed(self, points):
         (told,) = points("degree,value_ms,preemptions\n4,100,37\n8,40,0\n")
         assert sweep(told, Ask()).notes[-1] == (
-            "degree 8 is faster than the ranks alone explain (125.0 % of linear): capacity, not communication; "
+            "degree 8 is faster than the ranks alone explain (125.0 % of linear): capacity or another load a step, not speed; "
             "preemptions fell from 37 to 0"
         )
 
@@ -196,9 +196,14 @@ class TestRefusals:
         ):
             points("degree,value_ms,version\n1,100,0.14\n2,60,0.15\n")
 
-    def test_a_directory_is_not_read(self, tmp_path):
-        with pytest.raises(UsageError, match="is a directory"):
+    def test_a_directory_without_traces_is_one_line(self, tmp_path):
+        with pytest.raises(ShardscopeError) as fault:
             run(tmp_path)
+        assert "\n" not in str(fault.value)
+
+    def test_points_and_runs_are_not_mixed(self, tmp_path):
+        with pytest.raises(UsageError, match="two things"):
+            run(TEACHING, tmp_path)
 
     def test_a_total_needs_a_budget(self):
         with pytest.raises(UsageError, match="pass --gpus"):

@@ -8,6 +8,7 @@ import click
 
 from analyzer.cli._output import emit
 from analyzer.errors import UsageError
+from analyzer.model.point import Series
 
 OBJECTIVES = ("latency", "per-gpu", "total")
 WIDTH = 100
@@ -18,27 +19,56 @@ WIDTH = 100
 @click.argument("paths", nargs=-1, required=True, metavar="PATH…", type=click.Path(path_type=Path))
 @click.option("--objective", type=click.Choice(OBJECTIVES), default="latency", show_default=True, help="What is best.")
 @click.option("--dimension", default="tp", show_default=True, help="The axis whose degree varies: tp, pp, ep, dcp, …")
+@click.option("--step", "kind", default="", help="Kind of step to compare: decode, prefill, …  [default: decode]")
 @click.option("--gpus", type=click.IntRange(min=1), help="GPUs to fill with replicas, for --objective total.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("-o", "out", type=click.Path(path_type=Path), help="Write to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 def command(  # noqa: PLR0917 (a command has as many arguments as options)
-    paths: tuple[Path, ...], objective: str, dimension: str, gpus: int | None, form: str, out: Path | None, force: bool
+    paths: tuple[Path, ...],
+    objective: str,
+    dimension: str,
+    kind: str,
+    gpus: int | None,
+    form: str,
+    out: Path | None,
+    force: bool,
 ) -> None:
-    """Find the best degree in PATH: a CSV of measured points (degree,value_ms; a row a run).
+    """Find the best degree in PATH: runs at several degrees, or a CSV of measured points.
 
-    A column layout instead of degree compares layouts of one number of GPUs. Further columns: tokens_per_s instead
-    of value_ms; compute_ms, communication_ms, movement_ms, sync_ms; steps, host_ms, calls, message_bytes, level,
-    preemptions, kv_use; context, which makes a series of each length.
+    A run is a directory of traces, or a report that `diagnose --format json` wrote; several of one degree are repeats.
+
+    A CSV holds degree,value_ms, a row a run. A column layout instead of degree compares layouts of one number of
+    GPUs. Further columns: tokens_per_s instead of value_ms; compute_ms, communication_ms, movement_ms, sync_ms;
+    steps, host_ms, calls, message_bytes, level, preemptions, kv_use; context, which makes a series of each length.
     """
     from analyzer.ingest.points import read_points  # noqa: PLC0415 (--help stays fast)
     from analyzer.measures.scaling import Objective  # noqa: PLC0415
     from analyzer.render._sweep_text import render  # noqa: PLC0415
     from analyzer.sweep import Ask, sweep, to_json  # noqa: PLC0415
 
-    for path in paths:
-        if path.is_dir():
-            raise UsageError(f"{path} is a directory; sweep reads a CSV of points (degree,value_ms), one row a run")
+    tables = [path for path in paths if path.suffix.lower() == ".csv"]
+    if tables and len(tables) < len(paths):
+        raise UsageError("measured points and recorded runs are two things; sweep one or the other")
+    series = (
+        tuple(part for path in tables for part in read_points(path)) if tables else (_runs(paths, dimension, kind),)
+    )
     ask = Ask(dimension, Objective(objective), gpus)
-    sweeps = tuple(sweep(series, ask) for path in paths for series in read_points(path))
+    sweeps = tuple(sweep(part, ask) for part in series)
     emit(to_json(sweeps) if form == "json" else render(sweeps, WIDTH), out, force=force)
+
+
+def _runs(paths: tuple[Path, ...], dimension: str, kind: str) -> Series:
+    from analyzer._sweep_runs import series_of  # noqa: PLC0415
+    from analyzer.cli._progress import progress  # noqa: PLC0415
+    from analyzer.diagnose import diagnose  # noqa: PLC0415
+    from analyzer.ingest.load import load  # noqa: PLC0415
+    from analyzer.report import from_json  # noqa: PLC0415
+
+    reports = []
+    with progress("Reading runs") as advance:
+        for done, path in enumerate(paths, start=1):
+            is_report = path.suffix.lower() == ".json" and path.is_file()
+            reports.append(from_json(path.read_bytes(), str(path)) if is_report else diagnose(load(path), ()))
+            advance(done, len(paths))
+    return series_of(tuple(reports), dimension, kind)

@@ -165,4 +165,5 @@ def capacity(before: Point, after: Point, efficiency: float) -> str:
     if before.kv_use is not None and after.kv_use is not None and before.kv_use > after.kv_use:
         seen.append(f"KV memory in use fell from {share(before.kv_use)} to {share(after.kv_use)}")
     cause = " and ".join(seen) or "preemptions and KV use at both degrees would tell (columns preemptions, kv_use)"
-    return f"faster than the ranks alone explain ({share(efficiency)} of linear): capacity, not communication; {cause}"
+    gain = f"faster than the ranks alone explain ({share(efficiency)} of linear)"
+    return f"{gain}: capacity or another load a step, not speed; {cause}"

@@ -21,7 +21,7 @@ from analyzer.measures._scaling_posterior import (
 )
 from analyzer.model.point import Point
 from analyzer.stats import Floats
-from analyzer.units import share
+from analyzer.units import count, share
 
 PAST_CONFIDENCE = 0.95
 """Probability from which a degree is called past the optimum."""
@@ -190,7 +190,7 @@ def _refusals(points: tuple[Point, ...], known: Estimates, suspect: Flags) -> It
     for point, error in zip(points, known.error, strict=True):
         if point.steps is not None and point.steps < FEWEST_STEPS and len(point.values_ns) == 1:
             yield (
-                f"degree {point.degree} has {point.steps} steady steps in a single run; "
+                f"degree {point.degree} has {count(point.steps, 'steady step')} in a single run; "
                 f"record {FEWEST_STEPS} or more, or more runs"
             )
         if error > LARGEST_ERROR:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from analyzer.measures.gains import UNEXPLAINED, Gain
-from analyzer.measures.scaling import Objective, Standing
+from analyzer.measures.scaling import Kind, Objective, Standing
 from analyzer.model.point import TERMS, Point
 from analyzer.sweep import Sweep, change, headline, optimum
 from analyzer.units import duration, share
@@ -48,7 +48,8 @@ def render(sweeps: tuple[Sweep, ...], width: int = 80, *, color: bool = False) -
 
 def _one(sweep: Sweep) -> RenderableType:
     parts: list[RenderableType] = [Text(headline(sweep), style="bold")]
-    parts += [Text(f"{_OTHER[other.objective]}: {optimum(sweep, other)}") for other in sweep.others]
+    others = [other for other in sweep.others if other.kind is not Kind.CANNOT_TELL]
+    parts += [Text(f"{_OTHER[other.objective]}: {optimum(sweep, other)}") for other in others]
     parts += [Text(), _table(sweep), Text(), _chart(sweep)]
     fit = sweep.curve
     if fit is not None:
