@@ -32,6 +32,12 @@ PATTERNS = (
         ("triton_tem_fused_bmm_12", "triton_tem_fused__to_copy_add_clamp_mul_reciprocal_view_17", "triton_mm"),
     ),
     Pattern(
+        r"^triton_(?:red|per)_fused_\w*(?:nll_loss|cross_entropy)",
+        Kind.COMPUTE,
+        "loss",
+        ("triton_red_fused__log_softmax_mul_nll_loss_forward_sub_view_32",),
+    ),
+    Pattern(
         r"^triton_(?:red|per)_fused_\w*softmax",
         Kind.COMPUTE,
         "softmax",

@@ -101,7 +101,7 @@ PATTERNS = (
         Breadth.NAMED,
     ),
     Pattern(
-        r"nll_loss|NLLCriterion|mse_(?:backward_)?(?:cuda_)?kernel|cross_entropy|kl_div|smooth_l1|ctc_loss",
+        r"nll_loss\w*_kernel|NLLCriterion|mse_(?:backward_)?(?:cuda_)?kernel|(?:cross_entropy|kl_div|smooth_l1|ctc_loss)\w*_kernel",
         Kind.COMPUTE,
         "loss",
         (
