@@ -6,10 +6,11 @@
     rank 0 host       l.l.l.l...SSSS..
     rank 0 steps      DDDDDDDD|DDDDDDD
 
-One column is 10 µs, or what a line `column 2 µs` says. Equal letters in a row are one event (each `l` and `g` is one of its
-own); `|` takes the column and opens a new event of the letter that follows it; `.` is nothing. Letters on a stream are in `DEVICE`, on the host in
-`HOST`, on steps in `STEPS`. Every `l` or `g` of a rank's host launches, in order of time, the next activity (`l`), or
-all but those left to later launches (`g`, a graph); a rank without a host row has no launches recorded.
+One column is 10 µs, or what a line `column 2 µs` says. Equal letters in a row are one event (each `l` and `g` is one of
+its own); `|` takes the column and opens a new event of the letter that follows it; `.` is nothing. Letters on a stream
+are in `DEVICE`, on the host in `HOST`, on steps in `STEPS`. Every `l` or `g` of a rank's host launches, in order of
+time, the next activity (`l`), or all but those left to later launches (`g`, a graph); a rank without a host row has no
+launches recorded.
 
 Other lines say what the run knows: `layout`, `world` (ranks of the job), `nodes` (one name a rank), `model`, `engine`,
 `message` (bytes of every collective).

@@ -52,6 +52,8 @@ NOTABLE = 0.15
     ),
 )
 def check(run: Run) -> Iterator[Finding]:
+    if all(trace.origin.device == "cpu" for trace in run.traces):
+        return
     lost = cost(run, lambda part: part.causes[Cause.HOST_LAUNCH].total_ns)
     if lost.share < NOTABLE:
         return

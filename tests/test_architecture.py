@@ -56,7 +56,7 @@ def test_help_imports_nothing_heavy():
     code = "import sys; from analyzer.__main__ import shardscope; shardscope(['--help'], standalone_mode=False); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     loaded = set(done.stdout.splitlines()[-1].split())
-    assert not loaded & {"numpy", "pandas", "torch", "rich", "scipy", "msgspec", "plotly", "pyarrow", "httpx"}
+    assert not loaded & {"numpy", "pandas", "torch", "rich", "scipy", "plotly", "pyarrow", "httpx"}
 
 
 def test_a_contract_bites_when_it_is_broken(tmp_path):

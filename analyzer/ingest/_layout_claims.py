@@ -44,6 +44,9 @@ def engine_of(traces: tuple[Trace, ...]) -> str:
                 return engine
         if "dcp" in origin.placement:
             return "vllm"
+        for engine in ("sglang", "vllm"):
+            if any(name.startswith(f"{engine}::") for name in trace.ops.name.values):
+                return engine
         names = trace.annotations.name.values
         # Builds of SGLang write vLLM's form around their own.
         if any(name.startswith("step[") for name in names):

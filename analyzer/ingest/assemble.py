@@ -61,14 +61,15 @@ def _without_device(raw: RawTrace, identity: FileIdentity) -> Trace:
     notes = list(raw.problems)
     if raw.metadata.get("deviceProperties") and len(activities):
         notes.append(Note("a device is listed but none of its work was recorded: host operations are shown instead"))
+    origin = origin_of(raw, identity, "cpu", None)
     return Trace(
         rank=_rank(raw, identity),
-        origin=origin_of(raw, identity, "cpu", None),
+        origin=origin,
         activities=activities,
         calls=calls,
         ops=device.events(raw, raw.category.where(lambda category: category.lower() in host.OPERATIONS)),
         annotations=device.events(raw, _annotations(raw)),
-        collectives=shaped(raw, activities, rows) if len(activities) else CollectiveRecords.none(),
+        collectives=shaped(raw, activities, rows, origin.groups) if len(activities) else CollectiveRecords.none(),
         notes=tuple(notes),
     )
 

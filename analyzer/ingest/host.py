@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,10 +11,15 @@ from analyzer.classify import classify
 from analyzer.ingest.device import compact, events
 from analyzer.ingest.raw import RawTrace
 from analyzer.model.events import ABSENT, Activities, Events, Integers, Mask
+from analyzer.model.kind import Kind
+from analyzer.model.pattern import Pattern
 
 OPERATIONS = frozenset(("cpu_op", "operator"))
+SETUP = "comm_setup"
 CARRIED_OUT = ("gloo:", "mpi:", "ucc:")
 """Annotations that span a collective from when the backend takes it up to its end; they are operations, not marks."""
+POSTED = ("c10d::", "_c10d_functional::", "_dtensor::")
+"""Operations that hand a collective to its backend. Where the backend's own span is recorded, they are not the call."""
 POINT_TO_POINT = ("gloo:send", "gloo:recv")
 """These lie on the caller's thread from post to completion, across its other operations instead of around them."""
 
@@ -48,10 +54,19 @@ def leaf_activities(raw: RawTrace) -> tuple[Activities, Integers]:
     at, start, end = at[order], start[order], end[order]
     names = compact(operations.name.take(at))
     nothing = np.full(at.size, ABSENT, np.int64)
-    made = Activities(
-        names, start, end, operations.process[at], operations.lane[at], nothing, classify(names.values), nothing
-    )
+    patterns = _posting_told_apart(names.values) if whole.any() else classify(names.values)
+    made = Activities(names, start, end, operations.process[at], operations.lane[at], nothing, patterns, nothing)
     return made, rows[at]
+
+
+def _posting_told_apart(names: tuple[str, ...]) -> tuple[Pattern | None, ...]:
+    """What names mean where a collective's own span is there: its posting is set-up, so that no call counts twice."""
+    return tuple(
+        replace(pattern, subclass=SETUP)
+        if pattern is not None and pattern.kind is Kind.COMMUNICATION and name.startswith(POSTED)
+        else pattern
+        for name, pattern in zip(names, classify(names), strict=True)
+    )
 
 
 def _self_times(operations: Events, chosen: Integers, whole: Mask) -> tuple[Integers, Integers, Integers]:

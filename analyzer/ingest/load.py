@@ -10,13 +10,14 @@ from os import cpu_count
 from pathlib import Path
 
 from analyzer.errors import RunNotFoundError, TraceFormatError
+from analyzer.ingest._layout_claims import engine_of
 from analyzer.ingest.assemble import read_trace
 from analyzer.ingest.detail import Detail
 from analyzer.ingest.filenames import FileIdentity
 from analyzer.ingest.folder import Found, find
 from analyzer.ingest.layout_guess import guess
 from analyzer.ingest.manifest import Manifest, read_manifest
-from analyzer.ingest.server_args import read_server_args
+from analyzer.ingest.server_args import ServerArgs, read_server_args, server_role
 from analyzer.ingest.sessions import UNRANKED, one_run
 from analyzer.model.run import Run
 from analyzer.model.topology import Topology
@@ -75,7 +76,7 @@ def _run(label: str, traces: tuple[Trace, ...], found: Found, notes: tuple[Note,
         traces,
         layout,
         manifest.topology if manifest and manifest.topology.node_of else _placed(traces),
-        _workload(traces, manifest, server_args is not None),
+        _workload(traces, manifest, server_args),
         (*notes, *layout_notes),
     )
 
@@ -129,28 +130,15 @@ def _placed(traces: tuple[Trace, ...]) -> Topology:
     return Topology(hosts, source="metadata") if len(hosts) == len(traces) else Topology()
 
 
-_ENGINE_MARKS = {"vllm": ("VLLM::", "vllm"), "sglang": ("sglang::", "sglang")}
-
-
-def _workload(traces: tuple[Trace, ...], manifest: Manifest | None, has_server_args: bool) -> Workload:  # noqa: FBT001
+def _workload(traces: tuple[Trace, ...], manifest: Manifest | None, server_args: ServerArgs | None) -> Workload:
+    """What is declared; else what the traces and the server's arguments tell."""
     declared = manifest.workload if manifest else Workload()
-    engine = declared.engine if declared.engine != "unknown" else _engine(traces, has_server_args)
+    engine = declared.engine
+    if engine == "unknown":
+        engine = engine_of(traces) or ("sglang" if server_args else "unknown")
     stages = {trace.origin.stage for trace in traces}
-    return replace(declared, engine=engine, role=declared.role or (stages.pop() if len(stages) == 1 else ""))
-
-
-def _engine(traces: tuple[Trace, ...], has_server_args: bool) -> str:  # noqa: FBT001
-    """By versions and process titles, then by the names of operations and steps."""
-    for engine, (title, word) in _ENGINE_MARKS.items():
-        for trace in traces:
-            titled = any(process.startswith(title) for process in trace.origin.processes)
-            operations = any(name.startswith(f"{word}::") for name in trace.ops.name.values)
-            if titled or word in trace.origin.versions or operations:
-                return engine
-    names = [name for trace in traces for name in trace.annotations.name.values]
-    if has_server_args or any(name.startswith(("step[", "scheduler.")) for name in names):
-        return "sglang"
-    return "vllm" if any(name.startswith(("execute_context_", "execute_new_")) for name in names) else "unknown"
+    served = server_role(server_args) if server_args else ""
+    return replace(declared, engine=engine, role=declared.role or served or (stages.pop() if len(stages) == 1 else ""))
 
 
 def _nothing(label: str, found: Found, notes: list[Note]) -> str:

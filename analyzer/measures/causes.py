@@ -14,7 +14,7 @@ import numpy as np
 
 from analyzer.intervals import Intervals, Nanoseconds
 from analyzer.measures.launches import launch_rows
-from analyzer.measures.steps import step_annotations
+from analyzer.measures.steps import working_annotations
 from analyzer.model.events import ABSENT, Integers, Mask
 from analyzer.model.kind import Cause, Kind
 from analyzer.model.trace import Trace
@@ -78,7 +78,7 @@ def causes(trace: Trace, idle: Intervals) -> dict[Cause, Intervals]:
 def _host_side(trace: Trace, gaps: _Gaps, own: Mask, until_ns: Nanoseconds) -> tuple[Intervals, Intervals, Intervals]:
     """Time before the launch: blocked in a call, between steps, and the rest, by the thread that launched."""
     blocking = trace.calls.take(trace.calls.name.where(lambda name: BLOCKING_CALL.search(name) is not None))
-    steps = step_annotations(trace)
+    steps = working_annotations(trace)
     inside = steps.union()
     blocked = between = late = Intervals.empty()
     for thread in np.unique(gaps.thread[own]):
@@ -120,7 +120,7 @@ def _at(column: Integers, rows: Integers) -> Integers:
 
 def _without_device(trace: Trace, idle: Intervals) -> dict[Cause, Intervals]:
     """No operation runs on any thread: inside a step the host is between operations, outside it has no work."""
-    steps = step_annotations(trace)
+    steps = working_annotations(trace)
     inside = idle & steps.union()
     outside = idle - inside
     known = len(steps) > 0
