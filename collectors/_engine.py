@@ -175,7 +175,7 @@ def without_secrets(value: Any) -> Any:  # noqa: ANN401 -- any JSON
             for name, part in value.items()
         }
     if isinstance(value, list):
-        flags = ["", *value[:-1]]
+        flags = ["", *value][: len(value)]
         return [
             "withheld" if isinstance(flag, str) and _SECRET_FLAG.fullmatch(flag) else without_secrets(part)
             for flag, part in zip(flags, value, strict=True)

@@ -520,7 +520,7 @@ def test_secrets_in_configurations_are_replaced_and_token_counts_are_kept():
         "hf_token": "hf_1",
         "max_total_tokens": 4096,
         "tokenizer": "path",
-        "nested": [{"s3_secret_access_key": "x"}],
+        "nested": [{"s3_secret_access_key": "x"}, []],
         "launch_command": "serve --api-key sk-1 --tp 2",
         "argv": ["serve", "--api-key", "sk-1", "--tp", "2"],
     }
@@ -529,7 +529,7 @@ def test_secrets_in_configurations_are_replaced_and_token_counts_are_kept():
         "hf_token": "withheld",
         "max_total_tokens": 4096,
         "tokenizer": "path",
-        "nested": [{"s3_secret_access_key": "withheld"}],
+        "nested": [{"s3_secret_access_key": "withheld"}, []],
         "launch_command": "serve --api-key withheld --tp 2",
         "argv": ["serve", "--api-key", "withheld", "--tp", "2"],
     }
