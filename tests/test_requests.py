@@ -126,7 +126,8 @@ def test_lines_that_are_no_requests_are_counted_and_the_first_is_named(log_of):
     )
     assert len(log) == 2
     assert (
-        notes_of(log)[0] == "2 lines of 4 left out; the first is line 3: JSON is malformed: invalid character (byte 0)"
+        notes_of(log)[0]
+        == "2 lines left out, 2 requests read; the first left out is line 3: JSON is malformed: invalid character (byte 0)"
     )
 
 
@@ -146,7 +147,7 @@ def test_lines_that_are_no_requests_are_counted_and_the_first_is_named(log_of):
 def test_the_fault_of_a_line_is_told(log_of, line, fault):
     log = log_of({"timestamp": 0, "hash_ids": [1]}, line)
     assert len(log) == 1
-    assert notes_of(log)[0].startswith(f"1 line of 2 left out; the first is line 2: {fault}")
+    assert notes_of(log)[0].startswith(f"1 line left out, 1 request read; the first left out is line 2: {fault}")
 
 
 def test_a_file_without_any_request_is_refused_with_its_first_fault(log_of):
@@ -223,8 +224,9 @@ def test_an_id_twice_in_one_prompt_is_two_blocks(log_of):
 
 def test_a_block_size_that_does_not_fit_the_prompts_is_told(log_of):
     log = log_of({"timestamp": 0, "input_length": 64, "hash_ids": [1, 2, 3, 4]})
-    assert "prompts do not fit blocks of 512 tokens; their lengths suggest about 16: pass --block-tokens" in notes_of(
-        log
+    assert (
+        "prompts do not fit blocks of 512 tokens; their lengths suggest about 16 tokens a block: pass --block-tokens"
+        in notes_of(log)
     )
 
 

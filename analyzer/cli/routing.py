@@ -49,7 +49,7 @@ def command(
     with block_hashes, prefix_hashes, prompt_token_ids or token_ids. session_id or user, worker, and cached_tokens or
     num_cached_tokens are used where they are there.
     """
-    from analyzer.cli._bar import bar  # noqa: PLC0415  # --help must not wait for numpy
+    from analyzer.cli._progress import progress  # noqa: PLC0415  # --help must not wait for numpy
     from analyzer.errors import UsageError  # noqa: PLC0415
     from analyzer.ingest.requests import load  # noqa: PLC0415
     from analyzer.measures.routing.reuse import Setup, routing  # noqa: PLC0415
@@ -62,7 +62,7 @@ def command(
     service = Service(**{name: value for name, value in given.items() if value is not None})
     setup = Setup(workers, capacity or None, policies or _POLICIES, service)
     size = log.stat().st_size
-    with bar() as advance:
+    with progress("Replaying the log") as advance:
         requests = load(
             log,
             block_tokens=block_tokens,

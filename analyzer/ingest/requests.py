@@ -109,8 +109,8 @@ def load(
     log = _assembled(str(path), rows, kept, block_tokens, (times, unit))
     notes = [Note(f"{ending}; what was read before is used")] if ending else []
     if rows.bad:
-        left_out = f"{units.count(rows.bad, 'line')} of {rows.lines:,} left out; the first is line {line}: {fault}"
-        notes.append(Note(left_out, rows.bad))
+        left_out = f"{units.count(rows.bad, 'line')} left out, {units.count(len(log), 'request')} read"
+        notes.append(Note(f"{left_out}; the first left out is line {line}: {fault}", rows.bad))
     return replace(log, notes=(*notes, *_time_notes(times, unit), *_block_notes(log, rows)))
 
 
@@ -225,7 +225,7 @@ def _block_notes(log: RequestLog, rows: Rows) -> list[Note]:
     if fits.size and float(np.mean(~fits)) > _MISFIT_SHARE and rows.form_name in HASH_FIELDS:
         text = (
             f"prompts do not fit blocks of {log.block_tokens} tokens; their lengths suggest about "
-            f"{int(np.median(tokens / blocks))}: pass --block-tokens"
+            f"{units.count(int(np.median(tokens / blocks)), 'token')} a block: pass --block-tokens"
         )
         notes.append(Note(text, int(np.sum(~fits))))
     return notes

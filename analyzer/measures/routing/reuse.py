@@ -164,28 +164,24 @@ def _first_come(names: Integers) -> Integers:
 
 def _notes(case: Case, setup: Setup, outcomes: tuple[Outcome, ...], achieved: Outcome | None) -> list[Note]:
     log = case.log
-    requests = units.count(len(log), "request")
+    measured_here = achieved is not None and achieved.basis is Basis.MEASURED
     texts = {
-        "{} of {} name no output length: their decode counts as no time": log.output_tokens == ABSENT,
-        "{} of {} name no input length: their prompts count as full blocks": log.input_tokens == ABSENT,
-        "{} of {} ask for more blocks than a worker holds": log.block_count > (setup.capacity_blocks or log.block.size),
-        "{} of {} say nothing of cached tokens and are left out of `achieved`": (log.cached_tokens == ABSENT)
-        & bool(achieved is not None and achieved.basis is Basis.MEASURED),
-        "{} of {} name no worker: `achieved` is unknown": (log.worker == ABSENT)
-        & bool(log.workers and achieved is None),
+        "name no output length: their decode counts as no time": log.output_tokens == ABSENT,
+        "name no input length: their prompts count as full blocks": log.input_tokens == ABSENT,
+        "ask for more blocks than a worker holds": log.block_count > (setup.capacity_blocks or log.block.size),
+        "say nothing of cached tokens and are left out of what was achieved": (log.cached_tokens == ABSENT)
+        & measured_here,
+        "name no worker: what was achieved is unknown": (log.worker == ABSENT)
+        & (bool(log.workers) and achieved is None),
     }
-    notes = [
-        Note(text.format(f"{int(rows.sum()):,}", requests), int(rows.sum()))
-        for text, rows in texts.items()
-        if rows.any()
-    ]
+    found = {text: int(rows.sum()) for text, rows in texts.items()}
+    notes = [Note(f"{units.count(count, 'request')} {text}", count) for text, count in found.items() if count]
     span_ns = int(log.arrival_ns[-1])
-    loads = [sum(each.busy_ns) / (setup.workers * span_ns) for each in outcomes if span_ns]
-    if loads and min(loads) > 1:
-        notes.append(
-            Note(
-                f"the service model needs at least {min(loads):.2g} times the log's time on {setup.workers} workers: "
-                "queues grow through the log, so waits and times to first token say little"
-            )
+    busy_ns = min(sum(each.busy_ns) for each in outcomes) // setup.workers
+    if 0 < span_ns < busy_ns:
+        text = (
+            f"{units.count(setup.workers, 'worker')} would be busy for {units.duration(busy_ns)} and more; the log "
+            f"lasts {units.duration(span_ns)}: queues grow through the log, and waits say little"
         )
+        notes.append(Note(text))
     return notes
