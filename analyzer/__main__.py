@@ -1,29 +1,20 @@
 """The `shardscope` command: subcommands on demand, user errors as one line, exit codes."""
 
 import sys
-from importlib import import_module
 from importlib.metadata import packages_distributions, version
 
 import click
 
-from analyzer import cli, plugins
+from analyzer import cli
+from analyzer.cli._on_demand import OnDemand
 from analyzer.errors import ShardscopeError
 
 
-class _OnDemand(click.Group):
-    """Subcommands are the modules of `analyzer.cli`, imported when asked for."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return plugins.names(cli)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in plugins.names(cli):
-            return None
-        command: click.Command = import_module(f"{cli.__name__}.{cmd_name}").command
-        return command
+class _Commands(OnDemand):
+    package = cli
 
 
-@click.group(cls=_OnDemand, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="shardscope")
 def shardscope() -> None:
     """Where does the time of LLM inference go, which data stopped being local, would fewer ranks be faster?"""

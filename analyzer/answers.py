@@ -132,8 +132,7 @@ def _reuse(run: Run) -> Plain:
     if seen is None:
         raise MissingEvidenceError(
             "no step states how many KV tokens it reused",
-            "start vLLM with --profiler-config.detailed_trace_annotation=true, or compare /metrics before and after "
-            "(vllm:prefix_cache_hits_total over vllm:prefix_cache_queries_total)",
+            "vLLM states it with --profiler-config.detailed_trace_annotation=true; its /metrics count prefix-cache hits",
         )
     reused, scheduled = seen
     return Plain(f"prefill steps reuse {reused:,} KV tokens and compute {scheduled:,}")

@@ -20,6 +20,9 @@ from analyzer.units import count, share
 
 Found = tuple[Rule, Finding]
 
+NOTHING_LOST = 0.01
+"""Of the window: a loss below it is not named in the verdict."""
+
 
 def diagnose(run: Run, rules: Iterable[Rule]) -> Report:
     """The whole diagnosis: every rule asked once, every question answered.
@@ -112,8 +115,11 @@ def _verdict(run: Run, found: list[Found]) -> str:
         Kind.MOVEMENT: "state movement",
         Kind.SYNC: "a device with nothing to run",
     }
-    computing = f"{share(shares[Kind.COMPUTE])} of the window computes"
-    line = f"{computing}; the largest loss is {words[worst]}, {share(losses[worst])}"
+    line = f"{share(shares[Kind.COMPUTE])} of the window computes; "
+    if losses[worst] < NOTHING_LOST:
+        line += "nothing else takes a hundredth of it"
+    else:
+        line += f"the largest loss is {words[worst]}, {share(losses[worst])}"
     costly = [(rule, finding) for rule, finding in found if finding.severity is not Severity.INFO]
     if not costly:
         return f"{line}. No warnings."

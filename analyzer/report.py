@@ -49,6 +49,8 @@ class RunFacts:
         wait_method: how waiting was told from transfer, or why it was not.
         versions: of engine and libraries, where recorded.
         settings: batch, lengths and the like, where recorded.
+        model: dimensions as in a Hugging Face config, where recorded.
+        reference: step times without the profiler and its inflation, where a collector timed both.
     """
 
     label: str
@@ -65,6 +67,8 @@ class RunFacts:
     wait_method: str
     versions: dict[str, str] = field(default_factory=dict)
     settings: dict[str, int | float | str] = field(default_factory=dict)
+    model: dict[str, int | float | str] = field(default_factory=dict)
+    reference: dict[str, int | float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,9 @@ class StepKind:
         p90_ns: the same, 90th percentile.
         period_ns: median time from the start of one step to the start of the next, None for a single step.
         terms: median time per term inside a step.
+        left_out: why steps are not in the figures above, with how many over all ranks.
+        tokens: median scheduled in a step, None where not stated.
+        requests: median in a step, None where not stated.
     """
 
     kind: str
@@ -125,6 +132,9 @@ class StepKind:
     p90_ns: int
     period_ns: int | None
     terms: dict[str, int]
+    left_out: dict[str, int] = field(default_factory=dict)
+    tokens: int | None = None
+    requests: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

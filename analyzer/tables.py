@@ -48,6 +48,8 @@ def run_facts(run: Run) -> RunFacts:
         else "not told from transfer",
         versions={**{k: v for origin in origins for k, v in origin.versions.items()}, **run.workload.versions},
         settings=dict(run.workload.settings),
+        model=dict(run.workload.model),
+        reference=dict(run.workload.reference),
     )
 
 
@@ -105,7 +107,18 @@ def step_rows(run: Run) -> list[StepKind]:
     """Steps by kind."""
     terms = [{kind.label: part.term(kind) for kind in Kind} for part in breakdown(run)]
     return [
-        StepKind(row.kind, row.source, row.count, row.median_ns, row.p90_ns, row.period_ns, row.terms)
+        StepKind(
+            kind=row.kind,
+            source=row.source,
+            count=row.count,
+            median_ns=row.median_ns,
+            p90_ns=row.p90_ns,
+            period_ns=row.period_ns,
+            terms=row.terms,
+            left_out=row.left_out,
+            tokens=row.median_tokens,
+            requests=row.median_requests,
+        )
         for row in step_summary(run, terms)
     ]
 

@@ -1,4 +1,4 @@
-"""Progress on stderr: only on a terminal, only for what takes longer than a second."""
+"""A progress bar on stderr: on a terminal only, and only for what takes longer than a second."""
 
 from __future__ import annotations
 
@@ -7,29 +7,33 @@ from contextlib import contextmanager
 from threading import Timer
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 PATIENCE_S = 1.0
 
+Advance = Callable[[str, float, float], None]
+"""What is being done, how much of it is done, and how much there is."""
+
 
 @contextmanager
-def progress(title: str) -> Iterator[Callable[[int, int], None]]:
-    """Yield `advance(done, total)`; a bar appears after a second and goes when the work is done."""
-    title_column, share_column = TextColumn("{task.description}"), TextColumn("{task.percentage:>3.0f} %")
-    bar = Progress(
-        title_column, BarColumn(), share_column, TimeElapsedColumn(), console=Console(stderr=True), transient=True
-    )
-    task = bar.add_task(title, total=None)
+def progress(title: str) -> Iterator[Advance]:
+    """Yield `advance`; the bar appears after a second, whether or not anything advanced, and leaves nothing behind."""
+    console = Console(stderr=True)
+    bar = Progress(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=console, transient=True)
+    tasks: dict[str, TaskID] = {title: bar.add_task(title, total=None)}
 
-    def advance(done: int, total: int) -> None:
-        bar.update(task, completed=done, total=total)
+    def advance(what: str, done: float, whole: float) -> None:
+        if what not in tasks:
+            tasks[what] = bar.add_task(what, total=whole)
+        bar.update(tasks[what], completed=done, total=whole)
 
     appear = Timer(PATIENCE_S, bar.start)
     appear.daemon = True
-    if bar.console.is_terminal:
+    if console.is_terminal:
         appear.start()
     try:
         yield advance
     finally:
         appear.cancel()
-        bar.stop()
+        if bar.live.is_started:
+            bar.stop()

@@ -31,7 +31,7 @@ def command(
     from analyzer.plugins import offers  # noqa: PLC0415
 
     with progress("Reading traces") as advance:
-        run = load(*runs, advance=advance)
+        run = load(*runs, advance=lambda done, whole: advance("Reading traces", done, whole))
     with progress("Asking the rules"):
         report = diagnose(run, offers(rules, "check").values())
     if second_opinion:

@@ -70,5 +70,5 @@ def _runs(paths: tuple[Path, ...], dimension: str, kind: str) -> Series:
         for done, path in enumerate(paths, start=1):
             is_report = path.suffix.lower() == ".json" and path.is_file()
             reports.append(from_json(path.read_bytes(), str(path)) if is_report else diagnose(load(path), ()))
-            advance(done, len(paths))
+            advance("Reading runs", done, len(paths))
     return series_of(tuple(reports), dimension, kind)

@@ -78,8 +78,9 @@ def _parts(report: Report) -> list[RenderableType]:
 def _head(report: Report) -> RenderableType:
     run = report.run
     of = f" of {run.world_size}" if run.world_size not in (None, len(run.ranks)) else ""
-    axes = " ".join(f"{axis}={degree}" for axis, degree in run.layout.items() if axis != "source")
-    layout = f"{axes} ({run.layout['source']})" if axes else "layout unknown"
+    known = {axis: degree for axis, degree in run.layout.items() if axis != "source"}
+    used = " ".join(f"{axis}={degree}" for axis, degree in known.items() if degree != 1)
+    layout = f"{used} ({run.layout['source']})" if used else "not split" if known else "layout unknown"
     role = f", {run.role}" if run.role else ""
     engine = "engine unknown" if run.engine == "unknown" else run.engine
     facts = f"{count(len(run.ranks), 'rank')}{of}, {', '.join(run.devices)}, {engine}{role}, {layout}"

@@ -1,0 +1,66 @@
+"""Draw the sample traces under sample_traces/drawn: `python tests/draw_samples.py`. Deterministic to the byte."""
+
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from analyzer import sketch  # noqa: E402
+from kineto_files import write  # noqa: E402
+
+TP = """
+    layout tp=2
+    message 262144
+    rank 0 stream 7   GGTTGGG.....NGGGG|GGG.....NGGTTGGG.....NGGGG|GGG.....N
+    rank 0 stream 20  .......AAAAA....|....AAAAA........AAAAA....|....AAAAA.
+    rank 0 host       llllllllllllllllllllllllllll
+    rank 1 stream 7   GGTTGGGGGG..NGGGG|GGGGGG..NGGTTGGGGGG..NGGGG|GGGGGG..N
+    rank 1 stream 20  ..........AA....|.......AA...........AA....|.......AA.
+    rank 1 host       llllllllllllllllllllllllllll
+"""
+EP = """
+    layout ep=2
+    rank 0 stream 7   GTTGXXXXMMMMYYYYNGTTGXXXXMMMMYYYYN
+    rank 0 host       g.................................
+    rank 0 steps      D.................................
+    rank 1 stream 7   GTTGXX..MMMMMMYYNGTTGXX..MMMMMMYYN
+    rank 1 host       g.................................
+    rank 1 steps      D.................................
+"""
+PP = """
+    layout pp=2
+    message 1048576
+    rank 0 stream 7   GGTTGGGGSS........GGTTGGGGSS........
+    rank 0 host       lllll.............lllll.............
+    rank 0 steps      PPPPPPPPPPPPPPPPPPDDDDDDDDDDDDDDDDDD
+    rank 1 stream 7   ........SSGGTTGGGG........SSGGTTGGGG
+    rank 1 host       lllll.............lllll.............
+    rank 1 steps      PPPPPPPPPPPPPPPPPPDDDDDDDDDDDDDDDDDD
+"""
+COPIES = """
+    layout tp=1
+    rank 0 stream 7   HHHHGGTTGGDD....HHHHGGTTGGDD....HHHHGGTTGGDD
+    rank 0 host       l...llll........l...llll........l...llll....
+    rank 0 steps      DDDDDDDDDDDDDDD|DDDDDDDDDDDDDDD|DDDDDDDDDDDD
+"""
+HEALTHY = """
+    layout tp=1
+    rank 0 stream 7   GGGTTTGGGG|GGGTTTGGGG|GGGTTTGGGG|GGGTTTGGGG
+    rank 0 host       g.........|..........|..........|..........
+    rank 0 steps      D.........|..........|..........|..........
+"""
+SAMPLES = {"tp2": TP, "ep2": EP, "pp2": PP, "host_copies": COPIES, "healthy": HEALTHY}
+
+
+def main():
+    for name, drawing in SAMPLES.items():
+        run = sketch.read(drawing)
+        folder = write(run, ROOT / "sample_traces" / "drawn" / name, compress=True)
+        facts = {"schema": 1, "engine": "vllm", "layout": dict(run.layout.sizes), "topology": {"nodes": {str(rank): "node-a" for rank in run.ranks}}}
+        (folder / "run.json").write_text(json.dumps(facts, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
