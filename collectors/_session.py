@@ -262,14 +262,20 @@ def _finish(http: Http, server: Server, request: Request, turns: Turns, tell: Ca
     if server.folder is None:
         server.absent["traces"] = f"on another machine: copy them from {server.identity.trace_dir} to {server.out}"
         return
+    limit_s = request.access.timeout_s
     try:
         files = _trace_files.settled(
             server.folder,
             server.files_before,
             expected=server.identity.ranks or 1,
-            timeout_s=min(request.access.timeout_s, _AFTER_A_FAULT_S) if turns.fault else request.access.timeout_s,
+            timeout_s=min(limit_s, _AFTER_A_FAULT_S) if turns.fault else limit_s,
             on_poll=lambda n_bytes: tell(f"Waiting for traces: {units.size(n_bytes)} in {server.folder}"),
         )
+    except (KeyboardInterrupt, ShardscopeError) as fault:
+        server.absent["traces"] = str(fault) or "interrupted"
+        turns.fault = turns.fault or fault
+        files = _trace_files.whole(server.folder, server.files_before)
+    try:
         server.files = _trace_files.gather(files, server.out)
     except ShardscopeError as fault:
         server.absent["traces"] = str(fault)

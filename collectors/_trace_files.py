@@ -101,6 +101,11 @@ def settled(
     return sorted(last)
 
 
+def whole(folder: Path, before: Sizes) -> list[Path]:
+    """New and changed files that are whole now."""
+    return sorted(path for path, state in sizes(folder).items() if before.get(path) != state and is_whole(path))
+
+
 def _traces(found: Sizes) -> int:
     """Traces of workers; the front end's is not waited for, since not every start of a server writes one."""
     return sum(path.suffix != _TABLE_SUFFIX and ".async_llm." not in path.name for path in found)

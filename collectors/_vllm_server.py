@@ -18,7 +18,7 @@ import httpx
 
 from analyzer.errors import MissingEvidenceError, ShardscopeError
 from collectors._engine import Endpoint, Identity, Plan
-from collectors._http import NOT_FOUND, Http, check, fault
+from collectors._http import NOT_FOUND, Http, check, fault, said
 from collectors._load import Answer, Chunk, Send, Target, stream
 
 FLAGS_SINCE = (0, 13)  # --profiler-config; environment variables before
@@ -79,7 +79,7 @@ class VllmServer:
         if info := http.document(f"{endpoint.url}/server_info?config_format=json"):
             identity.info["server_info"] = info
             config = info.get("vllm_config")
-            _configure(identity, config if isinstance(config, dict) else {})
+            _configure(identity, config if isinstance(config, dict) else _from_text(str(config)))
         return identity
 
     def start(self, http: Http, endpoint: Endpoint, identity: Identity, plan: Plan) -> None:
@@ -95,7 +95,7 @@ class VllmServer:
             )
         check(answer)
         version = _number(identity.versions["vllm"])
-        is_bounded = bool(asked) and (version is None or version >= BOUNDS_SINCE)
+        is_bounded = bool(plan.steps) and (version is None or version >= BOUNDS_SINCE)
         identity.profiler |= {"steps": plan.steps if is_bounded else 0, "skip_steps": plan.skip_steps}
         identity.profiler["bounded_by"] = "steps" if is_bounded else "load"
 
@@ -160,8 +160,10 @@ async def _send_split(
         answer = await client.post(url, json=ask)
     except httpx.HTTPError as error:
         raise fault(error, url) from error
-    check(answer)
     prefill_ns = time.perf_counter_ns() - start_ns
+    if answer.is_error:
+        trouble = f"{url} answers {answer.status_code}: {said(answer)}"
+        return Answer(index, first.name, sent_ns, None, (), prefill_ns, fault=trouble)
     handed_over = answer.json().get("kv_transfer_params")
     rest = await stream(client, index, target, {**body, "kv_transfer_params": handed_over} if handed_over else body)
     return replace(
@@ -203,6 +205,12 @@ def _configure(identity: Identity, config: Mapping[str, Any]) -> None:
     transfer = config.get("kv_transfer_config") or {}
     if connector := transfer.get("kv_connector"):
         identity.settings["kv_connector"] = connector
+
+
+def _from_text(config: str) -> dict[str, Any]:
+    """The degrees in the one-line form, which is all that versions before 0.11 serve."""
+    found = {name: re.search(rf"\b{name}=(\d+)", config) for name in _DEGREES.values()}
+    return {"parallel_config": {name: int(match[1]) for name, match in found.items() if match}}
 
 
 def _number(version: str) -> tuple[int, int] | None:
