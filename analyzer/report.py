@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -260,8 +260,8 @@ class Report:
     findings: list[FindingRow]
     rules: list[RuleOutcome]
     verdict: str = ""
-    scaling: dict[str, object] = field(default_factory=dict)
-    extra: dict[str, object] = field(default_factory=dict)
+    scaling: dict[str, Any] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict)
 
 
 def to_json(report: Report) -> str:

@@ -2,6 +2,9 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from analyzer import sketch
 from analyzer.classify import classify
 from analyzer.measures.breakdown import breakdown
@@ -9,8 +12,6 @@ from analyzer.model.events import ABSENT, Activities, Events, Labels
 from analyzer.model.kind import Cause, Kind
 from analyzer.model.run import Run
 from analyzer.model.trace import CollectiveRecords, Origin, Trace
-from hypothesis import given
-from hypothesis import strategies as st
 
 NAMES = list(sketch.DEVICE.values())
 spans = st.lists(

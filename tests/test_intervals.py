@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from analyzer.intervals import Intervals
 from hypothesis import given
 from hypothesis import strategies as st
+
+from analyzer.intervals import Intervals
 
 spans = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)), max_size=12)
 

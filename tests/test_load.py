@@ -72,7 +72,7 @@ def test_other_files_in_the_directory_are_left_out_and_said(tmp_path):
 
 def test_a_directory_without_traces_is_one_clear_line(tmp_path):
     (tmp_path / "README.md").write_text("hello")
-    with pytest.raises(RunNotFoundError, match="no trace among 1 file; traces end in"):
+    with pytest.raises(RunNotFoundError, match=r"no trace among 1 file \(README.md\); traces end in"):
         load(tmp_path)
 
 

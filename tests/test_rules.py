@@ -1,6 +1,7 @@
 """Every drawn example of every rule says what the rule finds."""
 
 import pytest
+
 import rules
 from analyzer import sketch
 from analyzer.page import rule_page
@@ -10,7 +11,9 @@ RULES = list(offers(rules, "check").values())
 EXAMPLES = [(rule, example) for rule in RULES for example in rule.examples]
 
 
-@pytest.mark.parametrize(("rule", "example"), EXAMPLES, ids=[f"{rule.code}: {example.title}" for rule, example in EXAMPLES])
+@pytest.mark.parametrize(
+    ("rule", "example"), EXAMPLES, ids=[f"{rule.code}: {example.title}" for rule, example in EXAMPLES]
+)
 def test_an_example_is_found_or_not_as_its_page_says(rule, example):
     assert bool(list(rule.check(sketch.read(example.drawing)))) == example.found
 

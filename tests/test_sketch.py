@@ -1,6 +1,7 @@
 """Drawings become runs."""
 
 import pytest
+
 from analyzer import sketch
 
 

@@ -1,6 +1,7 @@
 """Numbers read as people write them."""
 
 import pytest
+
 from analyzer import units
 
 

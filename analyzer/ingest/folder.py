@@ -16,6 +16,7 @@ from analyzer.units import count
 SERVER_ARGS = "server_args.json"
 SUFFIXES = (".json", ".json.gz")
 REPORTS = (MANIFEST, SERVER_ARGS, "topology.json")
+SHOWN_NAMES = 3
 _MERGED_BESIDE = "a merged trace beside those of its ranks was left out"
 
 
@@ -49,7 +50,8 @@ def find(places: tuple[str, ...]) -> Found:
     known = [(path, identity(path)) for path in paths]
     kept = known if named else [(path, stated) for path, stated in known if _may_be_trace(path, stated)]
     if not kept:
-        there = count(len(paths), "file")
+        names = ", ".join([*(path.name for path in paths[:SHOWN_NAMES]), *(["…"] if len(paths) > SHOWN_NAMES else [])])
+        there = f"{count(len(paths), 'file')} ({names})" if paths else "no files"
         raise RunNotFoundError(
             f"{', '.join(places)}: no trace among {there}; traces end in .pt.trace.json or .json, plain or .gz"
         )
