@@ -166,3 +166,35 @@ def test_a_wrong_run_json_is_one_clear_line(tmp_path, text, words):
         load(folder)
     assert words in str(fault.value)
     assert "\n" not in str(fault.value)
+
+
+def _merged(folder):
+    run = sketch.read(TWO_RANKS)
+    files = [document(trace, 2) for trace in run.traces]
+    for rank, file in enumerate(files):
+        for event in file["traceEvents"]:
+            event["pid"] = f"[TP{rank:02d}] {event['pid']}"
+    (folder / "merged-1700000000.5.trace.json.gz").write_bytes(
+        gzip.compress(
+            json.dumps({**files[0], "traceEvents": files[0]["traceEvents"] + files[1]["traceEvents"]}).encode()
+        )
+    )
+    return run
+
+
+def test_a_merged_file_is_taken_apart_into_its_ranks(tmp_path):
+    drawn = _merged(tmp_path)
+    loaded = load(tmp_path)
+    assert loaded.ranks == (0, 1)
+    assert [trace.origin.placement for trace in loaded.traces] == [{"tp": 0}, {"tp": 1}]
+    for before, after in zip(breakdown(drawn), breakdown(loaded), strict=True):
+        assert {cause: time.total_ns for cause, time in before.causes.items()} == {
+            cause: time.total_ns for cause, time in after.causes.items()
+        }
+
+
+def test_a_merged_file_beside_those_of_its_ranks_is_left_out(tmp_path):
+    write(_merged(tmp_path), tmp_path)
+    run = load(tmp_path)
+    assert run.ranks == (0, 1)
+    assert any("merged trace" in note.text for note in run.notes)

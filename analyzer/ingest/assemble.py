@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from analyzer.ingest import ascend, device, host
+from analyzer.ingest import ascend, device, host, merged
 from analyzer.ingest.detail import Detail
 from analyzer.ingest.filenames import FileIdentity
 from analyzer.ingest.kineto import read
@@ -19,19 +20,32 @@ from analyzer.model.events import Integers, Mask
 from analyzer.model.trace import CollectiveRecords, Note, Trace
 
 
-def read_trace(path: Path, identity: FileIdentity, detail: Detail) -> Trace:
-    """The trace of one file. A file without device work is read again with every host operation.
+def read_traces(path: Path, identity: FileIdentity, detail: Detail) -> tuple[Trace, ...]:
+    """The trace of one file, or those of all ranks of a merged one.
+
+    A file without device work is read again with every host operation.
 
     Raises:
         TraceFormatError: no trace, or nothing in it.
     """
     raw = read(path, detail)
+    placed = merged.parts(raw)
+    if not placed:
+        return (_trace(raw, identity, path),)
+    return tuple(
+        _trace(part, replace(identity, rank=rank, placement=coordinates), None)
+        for rank, (coordinates, part) in enumerate(placed)
+    )
+
+
+def _trace(raw: RawTrace, identity: FileIdentity, path: Path | None) -> Trace:
+    """One rank's trace; `path` to read again from, None for a part of a file."""
     if ascend.is_ascend(raw):
         return _with_device(raw, identity, "npu", ascend.is_work(raw))
     work = device.is_work(raw)
     if work.any():
         return _with_device(raw, identity, device.device_kind(raw), work)
-    return _without_device(read(path, Detail.ALL), identity)
+    return _without_device(read(path, Detail.ALL) if path else raw, identity)
 
 
 def _with_device(raw: RawTrace, identity: FileIdentity, kind: str, work: Mask) -> Trace:

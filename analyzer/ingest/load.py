@@ -11,7 +11,7 @@ from pathlib import Path
 
 from analyzer.errors import RunNotFoundError, TraceFormatError
 from analyzer.ingest._layout_claims import engine_of
-from analyzer.ingest.assemble import read_trace
+from analyzer.ingest.assemble import read_traces
 from analyzer.ingest.detail import Detail
 from analyzer.ingest.filenames import FileIdentity
 from analyzer.ingest.folder import Found, find
@@ -31,6 +31,7 @@ WORTH_A_PROCESS_BYTES = 20_000_000
 NO_WORK = "no device work and no operation"
 
 Advance = Callable[[int, int], None]
+Traces = tuple[Trace, ...]
 
 
 def load(*places: str | Path, detail: Detail = Detail.DEVICE, advance: Advance | None = None) -> Run:
@@ -49,13 +50,13 @@ def load(*places: str | Path, detail: Detail = Detail.DEVICE, advance: Advance |
     notes = list(found.notes)
     traces: list[Trace] = []
     for done, (path, outcome) in enumerate(_read_all(found, detail), start=1):
-        if isinstance(outcome, Trace):
-            if len(outcome.activities):
-                traces.append(outcome)
-            else:
-                notes.append(Note(f"{path.name}: {NO_WORK}, left out"))
-        else:
+        if isinstance(outcome, str):
             notes.append(Note(f"left out {outcome}"))
+        else:
+            working = [trace for trace in outcome if len(trace.activities)]
+            traces += working
+            if not working:
+                notes.append(Note(f"{path.name}: {NO_WORK}, left out"))
         if advance:
             advance(done, len(found.files))
     label = ", ".join(str(place) for place in places)
@@ -81,10 +82,10 @@ def _run(label: str, traces: tuple[Trace, ...], found: Found, notes: tuple[Note,
     )
 
 
-def _read_all(found: Found, detail: Detail) -> Iterator[tuple[Path, Trace | str]]:
+def _read_all(found: Found, detail: Detail) -> Iterator[tuple[Path, Traces | str]]:
     """Each file's trace, or why it is none; large files one process each."""
     jobs = [(path, stated, detail) for path, stated in found.files]
-    outcomes: Iterator[Trace | TraceFormatError]
+    outcomes: Iterator[Traces | TraceFormatError]
     workers = min(cpu_count() or 1, sum(path.stat().st_size >= WORTH_A_PROCESS_BYTES for path, _ in found.files))
     if workers < 2:  # noqa: PLR2004 (one process is this one)
         outcomes = map(_read_one, jobs)
@@ -95,7 +96,7 @@ def _read_all(found: Found, detail: Detail) -> Iterator[tuple[Path, Trace | str]
         yield from zip((path for path, _, _ in jobs), _or_raise(outcomes, named=found.named), strict=True)
 
 
-def _or_raise(outcomes: Iterator[Trace | TraceFormatError], *, named: bool) -> Iterator[Trace | str]:
+def _or_raise(outcomes: Iterator[Traces | TraceFormatError], *, named: bool) -> Iterator[Traces | str]:
     for outcome in outcomes:
         if isinstance(outcome, TraceFormatError):
             if named:
@@ -105,9 +106,9 @@ def _or_raise(outcomes: Iterator[Trace | TraceFormatError], *, named: bool) -> I
             yield outcome
 
 
-def _read_one(job: tuple[Path, FileIdentity, Detail]) -> Trace | TraceFormatError:
+def _read_one(job: tuple[Path, FileIdentity, Detail]) -> Traces | TraceFormatError:
     try:
-        return read_trace(*job)
+        return read_traces(*job)
     except TraceFormatError as fault:
         return fault
 
