@@ -1,0 +1,237 @@
+"""Documents to events, by a chain in which each step reads what the one before it refused.
+
+The filtered document; the whole document; event by event; up to JOINED pieces of one event that holds a list of
+objects; the end of the list and the file's last keys; an event repaired. What is left then is lost, and counted.
+On a sound file only the first step runs.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from decimal import Decimal
+
+import msgspec
+
+from analyzer.ingest import problems, repair
+from analyzer.ingest.decode import MISSING, Arguments, Decoder, Event
+from analyzer.ingest.documents import Document, Documents
+from analyzer.ingest.head import keys_of
+from analyzer.ingest.problems import Problems
+
+JOINED = 64  # pieces that one event may have been cut into
+
+_BLANK = " \t\r\n,"
+_BLANKS = re.compile(f"[{_BLANK}]*")
+_DECODER = json.JSONDecoder(strict=False)
+_START = re.compile(rb'"ph"\s*:')
+_NEXT = re.compile(r'\}\s*(?:,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|id|s|bp)")|(?=\]\s*(?:,\s*"|\}\s*$|$)))')
+
+
+class Salvage:
+    """Reads the documents of one file.
+
+    Attributes:
+        metadata: the file's own keys behind its events.
+    """
+
+    def __init__(self, documents: Documents, decoder: Decoder, found: Problems) -> None:
+        self.metadata: dict[str, object] = {}
+        self._documents = documents
+        self._decoder = decoder
+        self._found = found
+
+    def events(self, document: Document) -> list[Event]:
+        """The events of one document, those left out by their first bytes not among them."""
+        if document.is_last:
+            return self._to_the_end(document.pieces)
+        events = self._decoder.events(self._documents.text(document.kept, is_last=False))
+        if events is not None and not any(event.ph is None for event in events):
+            return events
+        pieces = document.before + document.pieces
+        text = self._documents.text(pieces, is_last=False)
+        events = self._decoder.events(text)
+        if events is not None:
+            return events
+        if self._decoder.file(text) is not None:  # sound, but with other keys: the list ended in it
+            return self._to_the_end(self._documents.to_the_end(pieces).pieces)
+        return self._one_by_one(pieces, is_last=False)
+
+    def _to_the_end(self, pieces: list[bytes]) -> list[Event]:
+        read = self._decoder.file(self._documents.text(pieces, is_last=True))
+        if read is None:
+            return self._one_by_one(pieces, is_last=True)
+        events, keys = read
+        self.metadata |= {key: json.loads(value) for key, value in keys.items()}
+        return events
+
+    def _one_by_one(self, pieces: list[bytes], *, is_last: bool) -> list[Event]:
+        events: list[Event] = []
+        at = 0
+        while at < len(pieces):
+            if is_last and at == len(pieces) - 1:
+                return events + self._walk(self._documents.end(pieces[at:]))
+            event = self._decoder.event(self._documents.event(pieces[at]))
+            length = 1
+            if event is None and self._is_end(pieces[at]):
+                rest = pieces[at:] if is_last else self._documents.to_the_end(pieces[at:]).pieces
+                return events + self._walk(self._documents.end(rest))
+            if event is None and _depth(pieces[at]) > 0:
+                length = _balanced(pieces, at)
+                if not length and not is_last and len(pieces) - at < JOINED:
+                    self._documents.give_back(pieces[at:])
+                    return events
+                event = self._joined(pieces[at : at + length]) if length else None
+                length = length if event else 1
+            event = event or self._repaired(self._documents.event(pieces[at]))
+            if event is not None:
+                events.append(event)
+            at += length
+        return events
+
+    def _joined(self, pieces: list[bytes]) -> Event | None:
+        """An event that was cut at objects inside it."""
+        text = self._documents.event(self._documents.separator.whole.join(pieces))
+        return self._decoder.event(text) or self._mended(text)
+
+    def _is_end(self, piece: bytes) -> bool:
+        """Whether the list of events ends in this piece."""
+        text = self._documents.event(piece).decode("utf-8", "surrogateescape")
+        stop = _stop(text, text.index("{"))
+        return stop is not None and text[stop:].lstrip(_BLANK).startswith("]")
+
+    def _walk(self, end: bytes) -> list[Event]:
+        """The last events and the keys behind them, wherever the list ends."""
+        text = end.decode("utf-8", "surrogateescape")
+        events: list[Event] = []
+        at = 0
+        while True:
+            blank = _BLANKS.match(text, at)
+            between, at = (blank[0], blank.end()) if blank else ("", at)
+            if text[at : at + 1] == "]":
+                self._found[problems.COMMA] += 1 if "," in between else 0
+                self._read_tail(text[at + 1 :])
+                return events
+            stop = _stop(text, at) if at < len(text) else None
+            if stop is None:
+                self._found[problems.INCOMPLETE] += 1 if at < len(text) else 0
+                self._found[problems.ENDS_EARLY] += 1
+                return events
+            raw = text[at:stop].encode("utf-8", "surrogateescape")
+            event = self._decoder.event(raw) or self._repaired(raw)
+            if event is not None:
+                events.append(event)
+            at = stop
+
+    def _read_tail(self, tail: str) -> None:
+        """Keys behind the list of events, given without its bracket; of a bare list nothing follows."""
+        metadata, is_broken, rest = ({}, False, tail) if self._documents.is_list else keys_of('{"":0' + tail)
+        if is_broken and tail.rstrip().endswith("}"):
+            self._found[problems.DAMAGED_TAIL] += 1
+            metadata = _repaired_keys(tail) or metadata
+        elif is_broken:
+            self._found[problems.TAIL_CUT] += 1
+        if rest.strip("\0 \t\r\n"):
+            self._found[problems.MORE_TEXT] += 1
+        self.metadata |= {key: value for key, value in metadata.items() if key}
+
+    def _repaired(self, raw: bytes) -> Event | None:
+        event = self._mended(raw)
+        if event is None:
+            self._found[problems.LOST] += len(_START.findall(raw)) or 1
+        return event
+
+    def _mended(self, raw: bytes) -> Event | None:
+        """One event leniently; None where it cannot be had."""
+        try:
+            value = repair.loads(raw, Decimal)
+            event = self._decoder.event(_typed(value)) if isinstance(value, dict) else None
+        except ValueError:
+            return None
+        if event is not None:
+            self._found[problems.ODD_TYPES if _is_sound(raw) else problems.REPAIRED] += 1
+        return event
+
+
+def _stop(text: str, at: int) -> int | None:
+    """Where the object that begins at `at` ends; None where the text ends first."""
+    try:
+        return _DECODER.raw_decode(text, at)[1]
+    except (ValueError, RecursionError):
+        pass
+    for found in _NEXT.finditer(text, at):
+        stop = found.start() + 1
+        if text.count("{", at, stop) == text.count("}", at, stop):
+            return stop
+    return None
+
+
+def _depth(piece: bytes) -> int:
+    """Braces opened and not closed."""
+    return piece.count(b"{") - piece.count(b"}")
+
+
+def _balanced(pieces: list[bytes], at: int) -> int:
+    """How many pieces from `at` on close each other's braces; 0 where no JOINED of them do."""
+    depth = 0
+    for length, piece in enumerate(pieces[at : at + JOINED], 1):
+        depth += _depth(piece)
+        if depth == 0:
+            return length
+    return 0
+
+
+def _repaired_keys(tail: str) -> dict[str, object]:
+    try:
+        value = repair.loads(('{"":0' + tail).encode("utf-8", "surrogateescape"))
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _is_sound(raw: bytes) -> bool:
+    """Whether this is JSON after all, so that only its types were refused."""
+    try:
+        msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
+def _typed(event: dict[str, object]) -> bytes:
+    """The event again, without the values whose types are not those of an event."""
+    typed: dict[str, object] = {key: _scalar(event.get(key)) for key in ("name", "pid", "tid")}
+    typed |= {key: _worded(event.get(key)) for key in ("ph", "cat", "ts", "dur")}
+    given = event.get("args")
+    typed["args"] = {
+        key: _KINDS[key](value) for key, value in (given.items() if isinstance(given, dict) else ()) if key in _KINDS
+    }
+    # What a document could not hold (a lone surrogate) must not get out of here either.
+    return repair.whole(json.dumps(typed, default=float, ensure_ascii=False)).encode()
+
+
+def _scalar(value: object) -> object:
+    if isinstance(value, (float, Decimal)):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, (str, int)) and not isinstance(value, bool) else None
+
+
+def _worded(value: object) -> str | None:
+    """Text of a number, NaN and Infinity too: they are said to be no times, not to be missing."""
+    return str(value) if isinstance(value, (str, int, float, Decimal)) and not isinstance(value, bool) else None
+
+
+def _nested(value: object) -> object:
+    try:
+        json.dumps(value, default=float, allow_nan=False)
+    except ValueError:
+        return None
+    return value
+
+
+_KINDS: dict[str, Callable[[object], object]] = {
+    argument.encode_name: _scalar if argument.default == MISSING else _worded if argument.default is None else _nested
+    for argument in msgspec.structs.fields(Arguments)
+}
