@@ -146,17 +146,17 @@ def _collect(settings: Settings, given: Mapping[str, Any], line: str, divides: M
     _check(settings, divides)
     folder = Path(given["out"]).resolve() / settings.name
     job = Job(settings, str(folder), f"{line} --degrees {settings.degree}")
-    if _torchrun.inside():
-        _within(job)
-        return
-    if given["node_rank"] == 0:
+    inside = _torchrun.inside()
+    if (_torchrun.rank() if inside else given["node_rank"]) == 0:
         _clear(folder, force=given["force"])
+    if inside:
+        _within(job)
     _torchrun.launch(job, Rendezvous(given["nnodes"], given["node_rank"], given["rdzv_endpoint"]))
     click.echo(f"Wrote {folder}")
 
 
 def _within(job: Job) -> None:
-    """Be the rank that somebody's torchrun made of this process."""
+    """Be the rank that somebody's torchrun made of this process, to its end."""
     worker = import_module("collectors._worker")  # it imports torch, which --help must not
     worker.run(job)
 

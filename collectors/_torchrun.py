@@ -108,6 +108,11 @@ def world_size() -> int:
     return int(os.environ["WORLD_SIZE"])
 
 
+def rank() -> int:
+    """Global rank that this process is."""
+    return int(os.environ["RANK"])
+
+
 def launch(job: Job, rendezvous: Rendezvous) -> None:
     """Run a job to its end; progress goes to stderr, traces and `run.json` to the job's folder.
 

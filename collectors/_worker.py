@@ -18,7 +18,7 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import click
 import torch
@@ -139,10 +139,17 @@ def _on_signal(number: int, _frame: FrameType | None) -> None:
     raise Stopped(signal.Signals(number).name)
 
 
-def run(job: Job) -> None:
-    """Join, record, leave."""
+def run(job: Job) -> NoReturn:
+    """Join, record, and end this process."""
     record(job, join(job.settings))
-    dist.destroy_process_group()
+    _end(0)
+
+
+def _end(code: int) -> NoReturn:
+    """Leave without the interpreter's farewell: threads of a process group can abort it, or keep it from ending."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _leave(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -154,10 +161,7 @@ def _leave(kind: type[BaseException], error: BaseException, trace: TracebackType
         Path(path).write_text(json.dumps(left), encoding="utf-8")
     if not isinstance(error, Stopped):
         sys.__excepthook__(kind, error, trace)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # Threads of a broken process group can keep the interpreter from ending.
-    os._exit(1)
+    _end(1)
 
 
 def main() -> None:
