@@ -7,8 +7,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from analyzer import sketch  # noqa: E402
 from kineto_files import write  # noqa: E402
+
+from analyzer import sketch  # noqa: E402
 
 TP = """
     layout tp=2
@@ -58,7 +59,12 @@ def main():
     for name, drawing in SAMPLES.items():
         run = sketch.read(drawing)
         folder = write(run, ROOT / "sample_traces" / "drawn" / name, compress=True)
-        facts = {"schema": 1, "engine": "vllm", "layout": dict(run.layout.sizes), "topology": {"nodes": {str(rank): "node-a" for rank in run.ranks}}}
+        facts = {
+            "schema": 1,
+            "engine": "vllm",
+            "layout": dict(run.layout.sizes),
+            "topology": {"nodes": {str(rank): "node-a" for rank in run.ranks}},
+        }
         (folder / "run.json").write_text(json.dumps(facts, indent=1) + "\n")
 
 
