@@ -99,7 +99,9 @@ def _times() -> list[click.Option]:
     return [
         click.Option(["--batch"], type=POSITIVE, default=4, show_default=True, help="Sequences of the whole job."),
         click.Option(["--context"], type=POSITIVE, default=128, show_default=True, help="Prompt tokens a sequence."),
-        click.Option(["--steps"], type=POSITIVE, default=4, show_default=True, help="Decode steps after each prefill."),
+        click.Option(
+            ["--steps"], type=POSITIVE, default=10, show_default=True, help="Decode steps after each prefill."
+        ),
         click.Option(
             ["--rounds"], type=POSITIVE, default=2, show_default=True, help="Prefill-and-decode rounds profiled."
         ),
