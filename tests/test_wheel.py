@@ -1,5 +1,6 @@
 """The wheel holds the three packages and their data, and works from an empty environment outside the checkout."""
 
+import json
 import os
 import subprocess
 import sys
@@ -33,4 +34,4 @@ def test_the_wheel_works_where_there_is_no_checkout(tmp_path):
     report = subprocess.run(
         [command, "diagnose", sample], cwd=tmp_path, env=CLEAN, capture_output=True, text=True, check=True
     )
-    assert "tp=2 (declared)" in report.stdout
+    assert json.loads(report.stdout)["run"]["layout"] == {"tp": 2, "source": "declared"}
