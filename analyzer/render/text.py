@@ -9,37 +9,31 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from analyzer.report import Answer, CollectiveRow, FindingRow, RankBreakdown, Report, StepKind
-from analyzer.units import count, duration, ranks, share, size
+from analyzer.render import _words as words
+from analyzer.render._safe import safe
+from analyzer.report import Answer, CollectiveRow, FindingRow, LadderRow, RankBreakdown, Report, StepKind
+from analyzer.units import count, duration, share
 
 SUFFIX = ".txt"
+WIDE = 110
+"""Columns from which tables get the columns that 80 have no room for, and lists twice the rows."""
 SHOWN_RANKS = 8
 SHOWN_FINDINGS = 5
 SHOWN_WARNINGS = 5
 SHOWN_COLLECTIVES = 4
-BAR = 24
-"""Cells of a rank's bar."""
+SHOWN_ADVICE = 2
+BESIDE_BAR = 46
+"""Columns of a rank's figures; its bar has the rest of the line."""
+LONGEST_BAR = 100
 
-_TERMS = (
-    ("compute", "█", "green"),
-    ("communication", "▓", "red"),
-    ("movement", "▒", "yellow"),
-    ("sync", "·", "bright_black"),
-)
 _MARKS = {
-    "ok": ("ok", "green"),
-    "attention": ("look", "yellow"),
-    "problem": ("problem", "red"),
-    "unknown": ("unknown", "bright_black"),
+    "compute": ("█", "green"),
+    "communication": ("▓", "red"),
+    "movement": ("▒", "yellow"),
+    "sync": ("·", "bright_black"),
 }
-_CAUSES = {
-    "peer_wait_ns": "waiting for peers",
-    "host_launch_ns": "not yet launched",
-    "host_sync_ns": "host blocked in a sync call",
-    "stream_wait_ns": "waiting on the device",
-    "queue_ns": "between steps",
-    "unknown_ns": "unknown",
-}
+_VERDICT_STYLES = {"ok": "green", "attention": "yellow", "problem": "red", "unknown": "bright_black"}
+_SEVERITY_STYLES = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 
 def render(report: Report, width: int = 80, *, color: bool = False) -> str:
@@ -50,66 +44,76 @@ def render(report: Report, width: int = 80, *, color: bool = False) -> str:
         width: columns; 80 fit, more are used.
         color: ANSI colours.
     """
+    report = safe(report)
     out = io.StringIO()
     console = Console(
         file=out, width=width, force_terminal=color, no_color=not color, highlight=False, emoji=False, markup=False
     )
     console.print(Text(report.verdict, style="bold"))
     console.print()
-    for part in _parts(report):
+    for part in _parts(report, width):
         console.print(part)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+    return "\n".join(_inert(line.rstrip()) for line in out.getvalue().splitlines()) + "\n"
 
 
-def _parts(report: Report) -> list[RenderableType]:
-    parts: list[RenderableType] = [_head(report)]
-    parts += [Text(f"! {warning}", style="yellow") for warning in report.run.warnings[:SHOWN_WARNINGS]]
-    if len(report.run.warnings) > SHOWN_WARNINGS:
-        parts.append(Text(f"! {count(len(report.run.warnings) - SHOWN_WARNINGS, 'more warning')} in --format json"))
-    parts += [Text(), _ranks(report.breakdown.per_rank), _idle(report.breakdown.per_rank)]
+def _inert(line: str) -> str:
+    """A line that starts with `::` is a command in a GitHub log: a sign that looks alike takes its place."""
+    return line.replace("::", "∷", 1) if line.lstrip().startswith("::") else line
+
+
+def _parts(report: Report, width: int) -> list[RenderableType]:
+    fold = 2 if width >= WIDE else 1
+    parts: list[RenderableType] = [Text(f"{report.run.label}: {words.facts(report.run)}")]
+    shown = report.run.warnings[: fold * SHOWN_WARNINGS]
+    parts += [Text(f"! {warning}", style="yellow") for warning in shown]
+    parts += _rest(len(report.run.warnings) - len(shown), "! {} in --format json", "more warning")
+    parts += [Text(), *_ranks(report.breakdown.per_rank, width, fold), _idle(report.breakdown.per_rank)]
     if report.breakdown.steps:
-        parts += [Text(), _steps(report.breakdown.steps)]
+        parts += [Text(), _steps(report.breakdown.steps, wide=fold > 1)]
     if report.collectives:
-        parts += [Text(), _collectives(report.collectives)]
-    parts += [Text(), _answers(report.questions), Text(), _findings(report)]
-    return parts
+        parts += [Text(), *_collectives(report.collectives, fold)]
+    if report.ladder and fold > 1:
+        parts += [Text(), _ladder(report.ladder)]
+    return [*parts, Text(), _answers(report.questions), Text(), *_findings(report, fold)]
 
 
-def _head(report: Report) -> RenderableType:
-    run = report.run
-    of = f" of {run.world_size}" if run.world_size not in (None, len(run.ranks)) else ""
-    known = {axis: degree for axis, degree in run.layout.items() if axis != "source"}
-    used = " ".join(f"{axis}={degree}" for axis, degree in known.items() if degree != 1)
-    layout = f"{used} ({run.layout['source']})" if used else "not split" if known else "layout unknown"
-    role = f", {run.role}" if run.role else ""
-    engine = "engine unknown" if run.engine == "unknown" else run.engine
-    facts = f"{count(len(run.ranks), 'rank')}{of}, {', '.join(run.devices)}, {engine}{role}, {layout}"
-    return Text(f"{run.label}: {facts}")
+def _rest(n: int, sentence: str, noun: str) -> list[RenderableType]:
+    """The line that says how many rows are not shown."""
+    return [Text(sentence.format(count(n, noun)))] if n > 0 else []
 
 
-def _ranks(rows: list[RankBreakdown]) -> RenderableType:
+def _table(left: int, *titles: str) -> Table:
+    """Without frame; the first `left` columns are words, the others figures."""
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    for title in ("rank", "window", "comp.", "comm.", "move", "idle"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("█ compute ▓ comm. ▒ move · idle", no_wrap=True)
-    for row in rows[:SHOWN_RANKS]:
-        parts = [getattr(row, f"{term}_ns") / max(row.window_ns, 1) for term, _, _ in _TERMS]
-        table.add_row(str(row.rank), duration(row.window_ns), *map(share, parts), _bar(parts))
-    if len(rows) <= SHOWN_RANKS:
-        return table
-    rest = rows[SHOWN_RANKS:]
-    return Group(table, Text(f"… and ranks {ranks([row.rank for row in rest])} (--format json has all)"))
+    for at, title in enumerate(titles):
+        table.add_column(title, justify="left" if at < left else "right", no_wrap=at >= left)
+    return table
 
 
-def _bar(parts: list[float]) -> Text:
+def _ranks(rows: list[RankBreakdown], width: int, fold: int) -> list[RenderableType]:
+    cells = min(LONGEST_BAR, width - BESIDE_BAR)
+    table = _table(0, "rank", "window", *(short for _, short in words.TERMS))
+    table.add_column(" ".join(f"{_MARKS[term][0]} {short}" for term, short in words.TERMS), no_wrap=True)
+    shown = rows[: fold * SHOWN_RANKS]
+    for row in shown:
+        parts = [getattr(row, f"{term}_ns") / max(row.window_ns, 1) for term, _ in words.TERMS]
+        table.add_row(str(row.rank), duration(row.window_ns), *map(share, parts), _bar(parts, cells))
+    if len(shown) == len(rows):
+        return [table]
+    rest = words.places([row.rank for row in rows[len(shown) :]])
+    return [table, Text(f"… and {rest} (--format json has all)")]
+
+
+def _bar(parts: list[float], length: int) -> Text:
     """Cells by largest remainder, so that the bar is always full."""
-    exact = [part * BAR for part in parts]
+    exact = [part * length for part in parts]
     cells = [int(value) for value in exact]
-    for at in sorted(range(len(parts)), key=lambda i: cells[i] - exact[i])[: BAR - sum(cells)]:
+    for at in sorted(range(len(parts)), key=lambda i: cells[i] - exact[i])[: length - sum(cells)]:
         cells[at] += 1
     bar = Text()
-    for (_, letter, style), width in zip(_TERMS, cells, strict=True):
-        bar.append(letter * width, style=style)
+    for (term, _), n in zip(words.TERMS, cells, strict=True):
+        letter, style = _MARKS[term]
+        bar.append(letter * n, style=style)
     return bar
 
 
@@ -117,70 +121,67 @@ def _idle(rows: list[RankBreakdown]) -> RenderableType:
     window_ns = sum(row.window_ns for row in rows)
     if not window_ns:
         return Text("nothing ran")
-    causes = {words: sum(getattr(row.sync_causes, key) for row in rows) for key, words in _CAUSES.items()}
-    by_time = sorted(causes.items(), key=lambda item: -item[1])
-    named = [f"{words} {share(ns / window_ns)}" for words, ns in by_time if ns]
+    named = words.idle(rows)
     hidden_ns = sum(row.hidden.communication_ns for row in rows)
     lines = [f"idle: {', '.join(named)}"] if named else []
     if hidden_ns:
-        lines.append(f"hidden under compute: communication {share(hidden_ns / window_ns)}")
+        lines.append(f"hidden under compute: communication {words.part(hidden_ns, window_ns)}")
     unknown_ns, busy_ns = sum(row.unclassified_ns for row in rows), sum(row.device_busy_ns for row in rows)
-    lines.append(f"unclassified kernels: {share(unknown_ns / busy_ns if busy_ns else 0)} of busy time")
+    lines.append(f"unclassified kernels: {words.part(unknown_ns, busy_ns)} of busy time")
     return Text("\n".join(lines))
 
 
-def _steps(rows: list[StepKind]) -> RenderableType:
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("steps")
-    for title in ("count", "median", "p90", "period", "comp.", "comm.", "move", "idle"):
-        table.add_column(title, justify="right", no_wrap=True)
+def _steps(rows: list[StepKind], *, wide: bool) -> RenderableType:
+    more = ("tokens", "requests", "left out") if wide else ()
+    table = _table(1, "steps", "count", "median", "p90", "period", *(short for _, short in words.TERMS), *more)
     for row in rows:
-        period = "–" if row.period_ns is None else duration(row.period_ns)
-        terms = [duration(row.terms.get(term, 0)) for term, _, _ in _TERMS]
-        table.add_row(row.kind, f"{row.count:,}", duration(row.median_ns), duration(row.p90_ns), period, *terms)
+        terms = [duration(row.terms.get(term, 0)) for term, _ in words.TERMS]
+        stated = [words.NONE if n is None else f"{n:,}" for n in (row.tokens, row.requests)]
+        added = (*stated, words.left_out(row)) if wide else ()
+        figures = (f"{row.count:,}", duration(row.median_ns), duration(row.p90_ns), words.period(row))
+        table.add_row(row.kind, *figures, *terms, *added)
     return table
 
 
-def _collectives(rows: list[CollectiveRow]) -> RenderableType:
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("collective")
-    for title in ("axis", "ranks", "calls", "message", "median", "waiting"):
-        table.add_column(title, justify="right", no_wrap=True)
-    for row in rows[:SHOWN_COLLECTIVES]:
-        message = "unknown" if row.bytes is None else size(row.bytes)
-        whole = (row.wait_ns or 0) + (row.transfer_ns or 0)
-        waiting = "unknown" if row.wait_ns is None else share(row.wait_ns / whole if whole else 0.0)
-        members = ranks(row.group) if row.group else "unknown"
-        table.add_row(row.kind, row.dimension, members, f"{row.count:,}", message, duration(row.median_ns), waiting)
-    rest = len(rows) - SHOWN_COLLECTIVES
-    return Group(table, Text(f"… and {count(rest, 'more kind')} (--format json has all)")) if rest > 0 else table
+def _collectives(rows: list[CollectiveRow], fold: int) -> list[RenderableType]:
+    more = ("bus bandwidth", "to be expected", "rung") if fold > 1 else ()
+    table = _table(1, "collective", "axis", "ranks", "calls", "message", "median", "waiting", *more)
+    shown = rows[: fold * SHOWN_COLLECTIVES]
+    for row in shown:
+        speeds = (words.bandwidth(row.busbw_GBps), words.bandwidth(row.expected_busbw_GBps), row.level)
+        figures = (f"{row.count:,}", words.moved(row.bytes), duration(row.median_ns), words.waiting(row))
+        table.add_row(row.kind, row.dimension, words.members(row), *figures, *(speeds if more else ()))
+    return [table, *_rest(len(rows) - len(shown), "… and {} (--format json has all)", "more kind")]
+
+
+def _ladder(rows: list[LadderRow]) -> RenderableType:
+    table = _table(1, "rung", "moved", "time", "basis")
+    for row in rows:
+        table.add_row(row.level, words.moved(row.bytes), duration(row.time_ns), row.basis)
+    return table
 
 
 def _answers(rows: list[Answer]) -> RenderableType:
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column()
+    table = _table(3, "", "", "")
+    table.show_header = False
+    table.columns[0].no_wrap = table.columns[1].no_wrap = True
     for row in rows:
-        word, style = _MARKS[row.verdict]
-        table.add_row(f"{row.id} {row.name}", Text(word, style=style), row.answer.removeprefix("unknown, because "))
+        word = Text(words.VERDICTS[row.verdict], style=_VERDICT_STYLES[row.verdict])
+        table.add_row(f"{row.id} {row.name}", word, row.answer.removeprefix("unknown, because "))
     return table
 
 
-def _findings(report: Report) -> RenderableType:
+def _findings(report: Report, fold: int) -> list[RenderableType]:
     if not report.findings:
         asked = sum(outcome.outcome != "unknown" for outcome in report.rules)
-        return Text(f"No findings: {count(asked, 'rule')} of {len(report.rules)} could be asked.")
-    shown = [_finding(row) for row in report.findings[:SHOWN_FINDINGS]]
-    rest = len(report.findings) - SHOWN_FINDINGS
-    if rest > 0:
-        shown.append(Text(f"… and {count(rest, 'more finding')} (--format json has all)"))
-    return Group(*shown)
+        return [Text(f"No findings: {count(asked, 'rule')} of {len(report.rules)} could be asked.")]
+    shown = report.findings[: fold * SHOWN_FINDINGS]
+    rest = _rest(len(report.findings) - len(shown), "… and {} (--format json has all)", "more finding")
+    return [*(_finding(row, fold) for row in shown), *rest]
 
 
-def _finding(row: FindingRow) -> RenderableType:
-    style = {"error": "red", "warning": "yellow", "info": "cyan"}[row.severity]
-    gain = f"up to {share(row.cost_share)} of the window" if row.cost_share else "no cost in time"
-    head = Text.assemble((f"{row.severity} {row.rule} {row.name}", style), f"  {gain}, {row.basis}")
-    lines = [row.message, *(f"→ {advice}" for advice in row.advice[:2])]
+def _finding(row: FindingRow, fold: int) -> RenderableType:
+    style = _SEVERITY_STYLES[row.severity]
+    head = Text.assemble((f"{row.severity} {row.rule} {row.name}", style), f"  {words.gain(row)}, {row.basis}")
+    lines = [row.message, *(f"→ {advice}" for advice in row.advice[: fold * SHOWN_ADVICE])]
     return Group(head, Padding(Text("\n".join(lines)), (0, 0, 0, 2)))

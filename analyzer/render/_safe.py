@@ -1,0 +1,30 @@
+"""A report without characters that act: names in a trace are whatever someone called a kernel."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from analyzer.report import Report
+
+# C0 but tab and line feed, C1, lone surrogates, and the marks that turn the direction of text: a terminal obeys the
+# first two, XML and UTF-8 have no third, and the last make a reader see other text than what is there.
+_ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
+_REPLACEMENT = "\ufffd"
+
+
+def safe(report: Report) -> Report:
+    """The same report, each acting character of each string replaced by U+FFFD."""
+    plain: Report = msgspec.convert(_without(msgspec.to_builtins(report)), Report)
+    return plain
+
+
+def _without(value: object) -> object:
+    if isinstance(value, str):
+        return _ACTING.sub(_REPLACEMENT, value)
+    if isinstance(value, dict):
+        return {_without(key): _without(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_without(each) for each in value]
+    return value

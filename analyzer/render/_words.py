@@ -1,0 +1,90 @@
+"""Words that every form of the report uses alike."""
+
+from __future__ import annotations
+
+from analyzer.report import CollectiveRow, FindingRow, RankBreakdown, RunFacts, StepKind
+from analyzer.units import count, duration, ranks, rate, share, size
+
+TERMS = (("compute", "compute"), ("communication", "comm."), ("movement", "move"), ("sync", "idle"))
+"""Term → the word for a narrow column."""
+CAUSES = {
+    "peer_wait_ns": "waiting for peers",
+    "host_launch_ns": "not yet launched",
+    "host_sync_ns": "host blocked in a sync call",
+    "stream_wait_ns": "waiting on the device",
+    "queue_ns": "between steps",
+    "unknown_ns": "unknown",
+}
+"""Cause of idle time → what the device was doing."""
+VERDICTS = {"ok": "ok", "attention": "look", "problem": "problem", "unknown": "unknown"}
+UNKNOWN = "unknown"
+NONE = "–"
+LONGEST_LIST = 60
+"""Letters of a list of ranks; scattered ranks of a large job fill pages."""
+
+
+def facts(run: RunFacts) -> str:
+    """Ranks, devices, engine and layout in one line."""
+    of = f" of {run.world_size}" if run.world_size not in (None, len(run.ranks)) else ""
+    axes = " ".join(f"{axis}={degree}" for axis, degree in run.layout.items() if axis != "source")
+    layout = f"{axes} ({run.layout['source']})" if axes else "layout unknown"
+    role = f", {run.role}" if run.role else ""
+    engine = "engine unknown" if run.engine == UNKNOWN else run.engine
+    return f"{count(len(run.ranks), 'rank')}{of}, {', '.join(run.devices)}, {engine}{role}, {layout}"
+
+
+def gain(row: FindingRow) -> str:
+    """What a finding would give back at most."""
+    return f"up to {share(row.cost_share)} of the window" if row.cost_share else "no cost in time"
+
+
+def places(numbers: list[int]) -> str:
+    """'rank 4', 'ranks 0-7', '128 ranks, 0, 2, 4 …'."""
+    listed = ranks(numbers)
+    if len(listed) > LONGEST_LIST:
+        return f"{count(len(numbers), 'rank')}, {listed[:LONGEST_LIST].rpartition(',')[0]} …"
+    return f"rank{'' if len(numbers) == 1 else 's'} {listed}"
+
+
+def part(ns: int, whole_ns: int) -> str:
+    """A time as a share of a longer one."""
+    return share(ns / whole_ns if whole_ns else 0.0)
+
+
+def idle(rows: list[RankBreakdown]) -> list[str]:
+    """Causes of idle time as shares of all windows, longest first."""
+    window_ns = sum(row.window_ns for row in rows)
+    causes = {cause: sum(getattr(row.sync_causes, key) for row in rows) for key, cause in CAUSES.items()}
+    return [f"{cause} {part(ns, window_ns)}" for cause, ns in sorted(causes.items(), key=lambda item: -item[1]) if ns]
+
+
+def waiting(row: CollectiveRow) -> str:
+    """Share of a collective's time that is waiting for its last participant."""
+    if row.wait_ns is None:
+        return UNKNOWN
+    return part(row.wait_ns, row.wait_ns + (row.transfer_ns or 0))
+
+
+def moved(n_bytes: int | None) -> str:
+    """Bytes, or unknown."""
+    return UNKNOWN if n_bytes is None else size(n_bytes)
+
+
+def members(row: CollectiveRow) -> str:
+    """Ranks of the group."""
+    return places(row.group).removeprefix("ranks ").removeprefix("rank ") if row.group else UNKNOWN
+
+
+def bandwidth(gigabytes_per_s: float | None) -> str:
+    """Bus bandwidth, or unknown."""
+    return UNKNOWN if gigabytes_per_s is None else rate(gigabytes_per_s * 1e9)
+
+
+def period(row: StepKind) -> str:
+    """From one step's start to the next."""
+    return NONE if row.period_ns is None else duration(row.period_ns)
+
+
+def left_out(row: StepKind) -> str:
+    """Steps that are in no figure, and why; empty where all are."""
+    return ", ".join(f"{n:,} {reason}" for reason, n in row.left_out.items())
