@@ -48,14 +48,22 @@ def _split(run: Run) -> Plain:
     used = [f"{axis}={layout.sizes[axis]}" for axis in AXES if layout.sizes.get(axis, 1) > 1]
     unknown = [axis for axis in AXES if axis not in layout.sizes]
     cure = 'state the layout in run.json beside the traces: {"layout": {"tp": 2, …}}'
+    roles = {role: ranks([rank for rank, own in run.workload.roles.items() if own == role]) for role in _ROLES}
+    by_phase = " and ".join(f"{role} on ranks {where}" for role, where in roles.items() if where)
+    if by_phase and not used:
+        return Plain(f"by phase: {by_phase} (declared)")
     if used:
         evidence = "; ".join(dict.fromkeys(layout.evidence[axis] for axis in AXES if layout.sizes.get(axis, 1) > 1))
         rest = f"; degree of {', '.join(unknown)} unknown" if unknown else ""
+        used += [f"by phase: {by_phase}"] if by_phase else []
         return Plain(f"{' × '.join(used)} ({layout.source.value}: {evidence}){rest}", (cure,) if unknown else ())
     if layout.world_size == 1 or (not unknown and layout.sizes):
-        return Plain("not split: one rank does all the work")
+        return Plain("not split: every rank does all the work of its requests")
     world = "of unknown size" if layout.world_size is None else f"of {count(layout.world_size, 'rank')}"
     raise MissingEvidenceError(f"nothing in the traces names the axes of this job {world}", cure)
+
+
+_ROLES = ("prefill", "decode")
 
 
 def _locality(run: Run) -> Plain:

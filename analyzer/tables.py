@@ -26,6 +26,9 @@ from analyzer.units import ranks, share
 UNCLASSIFIED_WARNING = 0.05
 """Share of the window in unknown names beyond which every term is in doubt (architecture: make it loud)."""
 
+INFLATED = 1.1
+"""Steps with the profiler over steps without, beyond which shares are worth a warning; run-to-run noise stays below."""
+
 
 def run_facts(run: Run) -> RunFacts:
     """What was read, with the warnings that go before any figure."""
@@ -63,6 +66,9 @@ def warnings(run: Run) -> Iterator[str]:
             f"{share(unknown_ns / busy_ns)} of busy time is in kernels that no pattern knows, counted as compute: "
             "every term is in doubt by that much"
         )
+    inflation = run.workload.reference.get("inflation", 1.0)
+    if inflation >= INFLATED:
+        yield f"the profiler slowed the steps {inflation:.2f}x: the same steps were timed without it"
     for note in run.notes:
         yield _worded(note.text, note.count, ())
     seen: dict[str, tuple[int, list[int]]] = {}
