@@ -140,7 +140,7 @@ def _reuse(run: Run) -> Plain:
     if seen is None:
         raise MissingEvidenceError(
             "no step states how many KV tokens it reused",
-            "vLLM states it with --profiler-config.detailed_trace_annotation=true; its /metrics count prefix-cache hits",
+            "vLLM states it with --profiler-config.detailed_trace_annotation=true; /metrics count prefix-cache hits",
         )
     reused, scheduled = seen
     return Plain(f"prefill steps reuse {reused:,} KV tokens and compute {scheduled:,}")
