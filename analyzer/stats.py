@@ -1,8 +1,9 @@
-"""Robust statistics: errors of medians over correlated steps, and draws without a seed to choose."""
+"""Robust statistics: errors of medians over correlated steps, draws without a seed to choose, tests of two samples."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -69,3 +70,81 @@ def expected_maximum(count: int) -> float:
         return float(x * count * stats.norm.pdf(x) * special.ndtr(x) ** (count - 1))
 
     return float(integrate.quad(density, -10, 10)[0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Welch:
+    """Differences of two means of independent values whose spreads may differ, one for each place of the inputs.
+
+    Attributes:
+        difference: second mean minus first.
+        error: its standard error.
+        freedom: degrees of freedom after Welch and Satterthwaite, and those of prior knowledge.
+    """
+
+    difference: Floats
+    error: Floats
+    freedom: Floats
+
+    def greater(self) -> Floats:
+        """One-sided p that the second mean is not greater."""
+        return np.asarray(stats.t.sf(self.difference / self.error, self.freedom))
+
+    def reach(self, probability: float | Floats) -> Floats:
+        """How many units of the value the quantile of this probability lies from the middle."""
+        return np.asarray(self.error * stats.t.ppf(probability, self.freedom))
+
+
+def welch(first: Floats, second: Floats, *, floor: float, prior_freedom: float) -> Welch:
+    """Welch's comparison along the last axis, with a least spread. A side of one value takes the other side's spread.
+
+    Args:
+        first: float[..., n].
+        second: float[..., m]; leading axes as of `first`.
+        floor: standard deviation of a value, at least; above 0.
+        prior_freedom: degrees of freedom that knowing the floor is worth; inf where it is all that is known.
+    """
+    n, m = first.shape[-1], second.shape[-1]
+    spread, other = _spread(first, floor), _spread(second, floor)
+    spread, other = (spread if n > 1 else other), (other if m > 1 else spread)
+    own, others = spread**2 / n, other**2 / m
+    error = np.sqrt(own + others)
+    freedom = np.full(error.shape, prior_freedom)
+    if math.isfinite(prior_freedom):
+        freedom = freedom + error**4 / (own**2 / (n - 1) + others**2 / (m - 1))
+    return Welch(second.mean(axis=-1) - first.mean(axis=-1), error, freedom)
+
+
+def _spread(values: Floats, floor: float) -> Floats:
+    if values.shape[-1] < 2:  # noqa: PLR2004 (one value has no spread)
+        return np.full(values.shape[:-1], floor)
+    return np.asarray(np.maximum(values.std(axis=-1, ddof=1), floor))
+
+
+def mann_whitney(first: Floats, second: Floats) -> float:
+    """Two-sided p of the rank-sum test: exact for small samples without ties."""
+    return float(stats.mannwhitneyu(first, second, alternative="two-sided").pvalue)
+
+
+def holm(p: Floats) -> Floats:
+    """p-values along the last axis after Holm: those below a level hold together at that level."""
+    order = np.argsort(p, axis=-1)
+    tests = p.shape[-1]
+    scaled = np.take_along_axis(p, order, axis=-1) * (tests - np.arange(tests))
+    return _restored(np.minimum(np.maximum.accumulate(scaled, axis=-1), 1.0), order)
+
+
+def benjamini_hochberg(p: Floats) -> Floats:
+    """p-values along the last axis after Benjamini and Hochberg: at a level, that share of those below it is false."""
+    order = np.argsort(p, axis=-1)
+    tests = p.shape[-1]
+    scaled = np.take_along_axis(p, order, axis=-1) * (tests / np.arange(1, tests + 1))
+    smallest = np.minimum.accumulate(scaled[..., ::-1], axis=-1)[..., ::-1]
+    return _restored(np.minimum(smallest, 1.0), order)
+
+
+def _restored(values: Floats, order: npt.NDArray[np.intp]) -> Floats:
+    """Sorted values back in the order they came in."""
+    out = np.empty_like(values)
+    np.put_along_axis(out, order, values, axis=-1)
+    return out
