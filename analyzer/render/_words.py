@@ -26,8 +26,10 @@ LONGEST_LIST = 60
 def facts(run: RunFacts) -> str:
     """Ranks, devices, engine and layout in one line."""
     of = f" of {run.world_size}" if run.world_size not in (None, len(run.ranks)) else ""
-    axes = " ".join(f"{axis}={degree}" for axis, degree in run.layout.items() if axis != "source")
-    layout = f"{axes} ({run.layout['source']})" if axes else "layout unknown"
+    known = {axis: degree for axis, degree in run.layout.items() if axis != "source"}
+    used = " ".join(f"{axis}={degree}" for axis, degree in known.items() if degree != 1)
+    unsplit = "not split" if len(run.ranks) == 1 else "no axis above 1"
+    layout = f"{used} ({run.layout['source']})" if used else unsplit if known else "layout unknown"
     role = f", {run.role}" if run.role else ""
     engine = "engine unknown" if run.engine == UNKNOWN else run.engine
     return f"{count(len(run.ranks), 'rank')}{of}, {', '.join(run.devices)}, {engine}{role}, {layout}"
