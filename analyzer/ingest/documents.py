@@ -78,14 +78,14 @@ class Documents:
             if self._is_over:
                 return
             before = [pieces[-1]] if not (self._back or self._filter.kept(pieces[-1:])) else []
-        last = self.to_the_end(self._back)
-        yield last
+        yield self.to_the_end(self._back, before)
 
-    def to_the_end(self, pieces: list[bytes]) -> Document:
+    def to_the_end(self, pieces: list[bytes], before: list[bytes]) -> Document:
         """These pieces and all that follows, as the last document.
 
         Args:
             pieces: the last ones of the document handed out last.
+            before: the piece before them where it was not kept, else nothing.
         """
         rest = [self._rest]
         while block := self._read(self._block_bytes):
@@ -93,7 +93,7 @@ class Documents:
         self._rest, self._back, self._is_over = b"", [], True
         following = b"".join(rest)
         return Document(
-            pieces + (following.split(self.separator.whole) if self._is_cut else [following]), [], [], is_last=True
+            pieces + (following.split(self.separator.whole) if self._is_cut else [following]), [], before, is_last=True
         )
 
     def give_back(self, pieces: list[bytes]) -> None:

@@ -23,10 +23,11 @@ from analyzer.ingest.problems import Problems
 
 JOINED = 64  # pieces that one event may have been cut into
 
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_BRACES = str.maketrans("{}[]", "    ")
 _BLANK = " \t\r\n,"
-_BLANKS = re.compile(f"[{_BLANK}]*")
 _DECODER = json.JSONDecoder(strict=False)
-_START = re.compile(rb'"ph"\s*:')
+_START = re.compile(rb'\{\s*"ph"\s*:')
 _NEXT = re.compile(r'\}\s*(?:,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|id|s|bp)")|(?=\]\s*(?:,\s*"|\}\s*$|$)))')
 
 
@@ -46,7 +47,7 @@ class Salvage:
     def events(self, document: Document) -> list[Event]:
         """The events of one document, those left out by their first bytes not among them."""
         if document.is_last:
-            return self._to_the_end(document.pieces)
+            return self._to_the_end(document.pieces, document.before)
         events = self._decoder.events(self._documents.text(document.kept, is_last=False))
         if events is not None and not any(event.ph is None for event in events):
             return events
@@ -56,11 +57,13 @@ class Salvage:
         if events is not None:
             return events
         if self._decoder.file(text) is not None:  # sound, but with other keys: the list ended in it
-            return self._to_the_end(self._documents.to_the_end(pieces).pieces)
+            return self._to_the_end(self._documents.to_the_end(pieces, []).pieces, [])
         return self._one_by_one(pieces, is_last=False)
 
-    def _to_the_end(self, pieces: list[bytes]) -> list[Event]:
+    def _to_the_end(self, pieces: list[bytes], before: list[bytes]) -> list[Event]:
         read = self._decoder.file(self._documents.text(pieces, is_last=True))
+        if read is None and before:
+            return self._to_the_end(before + pieces, [])
         if read is None:
             return self._one_by_one(pieces, is_last=True)
         events, keys = read
@@ -76,20 +79,41 @@ class Salvage:
             event = self._decoder.event(self._documents.event(pieces[at]))
             length = 1
             if event is None and self._is_end(pieces[at]):
-                rest = pieces[at:] if is_last else self._documents.to_the_end(pieces[at:]).pieces
+                rest = pieces[at:] if is_last else self._documents.to_the_end(pieces[at:], []).pieces
                 return events + self._walk(self._documents.end(rest))
-            if event is None and _depth(pieces[at]) > 0:
-                length = _balanced(pieces, at)
+            event = event or self._mended(self._documents.event(pieces[at]))
+            if event is None and not _is_closed(pieces[at]):
+                length = self._closing(pieces, at)
                 if not length and not is_last and len(pieces) - at < JOINED:
                     self._documents.give_back(pieces[at:])
                     return events
                 event = self._joined(pieces[at : at + length]) if length else None
                 length = length if event else 1
-            event = event or self._repaired(self._documents.event(pieces[at]))
-            if event is not None:
-                events.append(event)
+            events += [event] if event else self._unglued(self._documents.event(pieces[at]))
             at += length
         return events
+
+    def _unglued(self, raw: bytes) -> list[Event]:
+        """Events with damage between them; what is no such event is lost."""
+        starts = [found.start() for found in _START.finditer(raw)] or [0]
+        events = []
+        for start, following in zip(starts, [*starts[1:], len(raw)], strict=True):
+            one = raw[start : raw.rfind(b"}", start, following) + 1]
+            event = self._decoder.event(one) or self._mended(one)
+            if event is None:
+                self._found[problems.LOST] += 1
+            else:
+                events.append(event)
+        self._found[problems.GLUED] += len(starts) - 1
+        return events
+
+    def _closing(self, pieces: list[bytes], at: int) -> int:
+        """How many pieces from `at` on close what the first one opens; 0 where no JOINED of them do."""
+        whole = self._documents.separator.whole
+        for length in range(2, min(JOINED, len(pieces) - at) + 1):
+            if _is_closed(whole.join(pieces[at : at + length])):
+                return length
+        return 0
 
     def _joined(self, pieces: list[bytes]) -> Event | None:
         """An event that was cut at objects inside it."""
@@ -108,10 +132,10 @@ class Salvage:
         events: list[Event] = []
         at = 0
         while True:
-            blank = _BLANKS.match(text, at)
-            between, at = (blank[0], blank.end()) if blank else ("", at)
+            start, at = at, at + len(text[at:]) - len(text[at:].lstrip(_BLANK))
+            has_comma = "," in text[start:at]
             if text[at : at + 1] == "]":
-                self._found[problems.COMMA] += 1 if "," in between else 0
+                self._found[problems.COMMA] += has_comma
                 self._read_tail(text[at + 1 :])
                 return events
             stop = _stop(text, at) if at < len(text) else None
@@ -120,9 +144,9 @@ class Salvage:
                 self._found[problems.ENDS_EARLY] += 1
                 return events
             raw = text[at:stop].encode("utf-8", "surrogateescape")
-            event = self._decoder.event(raw) or self._repaired(raw)
-            if event is not None:
-                events.append(event)
+            event = self._decoder.event(raw) or self._mended(raw)
+            events += [event] if event else self._unglued(raw)
+            self._found[problems.GLUED] += start > 0 and not has_comma
             at = stop
 
     def _read_tail(self, tail: str) -> None:
@@ -136,12 +160,6 @@ class Salvage:
         if rest.strip("\0 \t\r\n"):
             self._found[problems.MORE_TEXT] += 1
         self.metadata |= {key: value for key, value in metadata.items() if key}
-
-    def _repaired(self, raw: bytes) -> Event | None:
-        event = self._mended(raw)
-        if event is None:
-            self._found[problems.LOST] += len(_START.findall(raw)) or 1
-        return event
 
     def _mended(self, raw: bytes) -> Event | None:
         """One event leniently; None where it cannot be had."""
@@ -161,26 +179,23 @@ def _stop(text: str, at: int) -> int | None:
         return _DECODER.raw_decode(text, at)[1]
     except (ValueError, RecursionError):
         pass
-    for found in _NEXT.finditer(text, at):
-        stop = found.start() + 1
-        if text.count("{", at, stop) == text.count("}", at, stop):
-            return stop
+    for view in (_without_braces_in_strings(text), text):  # where a quote is the damage, strings cannot be told
+        for found in _NEXT.finditer(view, at):
+            stop = found.start() + 1
+            if view.count("{", at, stop) == view.count("}", at, stop):
+                return stop
     return None
 
 
-def _depth(piece: bytes) -> int:
-    """Braces opened and not closed."""
-    return piece.count(b"{") - piece.count(b"}")
+def _without_braces_in_strings(text: str) -> str:
+    """The same text, as long as it was."""
+    return _STRING.sub(lambda found: found[0].translate(_BRACES), text)
 
 
-def _balanced(pieces: list[bytes], at: int) -> int:
-    """How many pieces from `at` on close each other's braces; 0 where no JOINED of them do."""
-    depth = 0
-    for length, piece in enumerate(pieces[at : at + JOINED], 1):
-        depth += _depth(piece)
-        if depth == 0:
-            return length
-    return 0
+def _is_closed(piece: bytes) -> bool:
+    """Whether every string and brace that opens in a piece closes in it."""
+    bare = _STRING.sub("", piece.decode("utf-8", "replace"))
+    return '"' not in bare and bare.count("{") <= bare.count("}")
 
 
 def _repaired_keys(tail: str) -> dict[str, object]:
