@@ -10,7 +10,8 @@ from itertools import count
 from pathlib import Path
 
 from analyzer.ingest.requests import load
-from analyzer.measures.routing.reuse import POLICIES, Setup, routing
+from analyzer.measures.routing.policies import POLICIES, Setup
+from analyzer.measures.routing.reuse import routing
 from analyzer.measures.routing.service import Service
 
 # A prompt token takes 10 ns, a generated one 100 ns: figures that can be added by hand.

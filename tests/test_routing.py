@@ -2,7 +2,8 @@ import pytest
 from routing_logs import asked, cpu_recipe, hit_rates, log_of, outcomes
 
 from analyzer.finding import Basis
-from analyzer.measures.routing.reuse import Setup, routing
+from analyzer.measures.routing.policies import Setup
+from analyzer.measures.routing.reuse import routing
 from analyzer.measures.routing.service import Service
 
 

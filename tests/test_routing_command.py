@@ -8,7 +8,8 @@ from routing_logs import SAMPLE, asked, log_of, sample_text
 from analyzer.cli.routing import command
 from analyzer.errors import UsageError
 from analyzer.ingest.requests import BLOCK_TOKENS
-from analyzer.measures.routing.reuse import POLICIES, Setup, routing
+from analyzer.measures.routing.policies import POLICIES, Setup
+from analyzer.measures.routing.reuse import routing
 from analyzer.render._routing import verdict
 
 

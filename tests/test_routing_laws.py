@@ -4,9 +4,11 @@ import sys
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from routing_logs import PLAIN, log_of
+from routing_logs import PLAIN, cpu_recipe, log_of
 
-from analyzer.measures.routing.reuse import POLICIES, Setup, routing
+from analyzer.measures.routing import policies
+from analyzer.measures.routing.policies import POLICIES, Setup
+from analyzer.measures.routing.reuse import routing
 
 
 def _path(draw_from):
@@ -123,3 +125,11 @@ def test_work_grows_with_the_number_of_requests_and_no_faster():
             yield {"timestamp": at, "hash_ids": list(prompts[user])}
 
     assert _lines_run(list(chats(1600))) < 4.6 * _lines_run(list(chats(400)))
+
+
+def test_several_processes_find_what_one_finds(monkeypatch):
+    log, setup = log_of(cpu_recipe()), Setup(2, 20)
+    alone = routing(log, setup)
+    monkeypatch.setattr(policies, "WORTH_A_PROCESS_REQUESTS", 1)
+    monkeypatch.setattr(policies, "cpu_count", lambda: 2)
+    assert routing(log, setup) == alone

@@ -49,18 +49,20 @@ def command(
     with block_hashes, prefix_hashes, prompt_token_ids or token_ids. session_id or user, worker, and cached_tokens or
     num_cached_tokens are used where they are there.
     """
-    from analyzer.cli._progress import progress  # noqa: PLC0415  # --help must not wait for numpy
+    from analyzer.cli._output import emit  # noqa: PLC0415  # --help must not wait for numpy
+    from analyzer.cli._progress import progress  # noqa: PLC0415
     from analyzer.errors import UsageError  # noqa: PLC0415
     from analyzer.ingest.requests import load  # noqa: PLC0415
-    from analyzer.measures.routing.reuse import Setup, routing  # noqa: PLC0415
+    from analyzer.measures.routing.policies import Setup  # noqa: PLC0415
+    from analyzer.measures.routing.reuse import routing  # noqa: PLC0415
     from analyzer.measures.routing.service import Service  # noqa: PLC0415
     from analyzer.render import _routing as render  # noqa: PLC0415
 
-    if output is not None and output.exists() and not force:
-        raise UsageError(f"{output} exists; pass --force to overwrite it")
+    if output is not None and output.exists() and not force:  # before the work, not after it
+        raise UsageError(f"{output} exists; choose another name or pass --force")
     given = {"prefill_ns_per_token": prefill_ns, "prefill_ns_per_token2": prefill_ns2, "decode_ns_per_token": decode_ns}
     service = Service(**{name: value for name, value in given.items() if value is not None})
-    setup = Setup(workers, capacity or None, policies or _POLICIES, service)
+    setup = Setup(workers, capacity or None, tuple(dict.fromkeys(policies)) or _POLICIES, service)
     size = log.stat().st_size
     with progress("Replaying the log") as advance:
         requests = load(
@@ -70,18 +72,4 @@ def command(
             tick=lambda done: advance("reading", done, size),
         )
         found = routing(requests, setup, lambda done, whole: advance("replaying", done, whole))
-    _write(render.json(found) if style == "json" else render.text(found), output)
-
-
-def _write(report: str, output: Path | None) -> None:
-    """To stdout, or to a file with a word on stderr."""
-    from analyzer.errors import UsageError  # noqa: PLC0415
-
-    if output is None:
-        click.echo(report, nl=False)
-        return
-    try:
-        output.write_text(report, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{output} cannot be written ({error.strerror}); pass another path to -o") from error
-    click.echo(f"Wrote {output}", err=True)
+    emit(render.json(found) if style == "json" else render.text(found), output, force=force)

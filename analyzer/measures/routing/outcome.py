@@ -50,19 +50,21 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Case:
-    """A log with what its replays share.
+    """What the replays of a log share.
 
     Attributes:
-        log: the requests.
-        work: their paths and costs.
+        work: paths and costs of the requests.
         service: the model of time.
         prompt_tokens: int64[n], as logged, else the tokens of the blocks.
+        blocks: asked for, over all requests.
+        block_tokens: tokens of a block.
     """
 
-    log: RequestLog
     work: Work
     service: Service
     prompt_tokens: Integers
+    blocks: int
+    block_tokens: int
 
     @classmethod
     def of(cls, log: RequestLog, paths: Paths, service: Service) -> Case:
@@ -76,11 +78,11 @@ class Case:
             saved_ns=service.prefill_ns(np.arange(int(log.block_count.max()) + 1) * log.block_tokens),
             decode_ns=service.decode_ns(np.maximum(log.output_tokens, 0)),
         )
-        return cls(log, work, service, prompt)
+        return cls(work, service, prompt, int(log.block.size), log.block_tokens)
 
     def tokens(self, blocks: Integers) -> Integers:
         """int64[n]: tokens in the first blocks of each prompt, the last of which may be partly filled."""
-        return np.minimum(blocks * self.log.block_tokens, self.prompt_tokens)
+        return np.minimum(blocks * self.block_tokens, self.prompt_tokens)
 
 
 def outcome(case: Case, policy: str, basis: Basis, workers: int, found: Replay) -> Outcome:
@@ -93,11 +95,11 @@ def outcome(case: Case, policy: str, basis: Basis, workers: int, found: Replay) 
     return Outcome(
         policy=policy,
         basis=basis,
-        hit_rate=int(found.hit_blocks.sum()) / case.log.block.size,
+        hit_rate=int(found.hit_blocks.sum()) / case.blocks,
         recomputed_tokens=int((seen - hit).sum()),
         recompute_time_ns=int((case.service.prefill_ns(seen) - case.service.prefill_ns(hit)).sum()),
         balance=_over_mean(busy_ns),
-        busiest_share=max(requests) / len(case.log),
+        busiest_share=max(requests) / sum(requests),
         requests=requests,
         busy_ns=busy_ns,
         ttft_p50_ns=int(ttft_ns[0]),
@@ -105,12 +107,11 @@ def outcome(case: Case, policy: str, basis: Basis, workers: int, found: Replay) 
     )
 
 
-def measured(case: Case) -> Outcome | None:
+def measured(case: Case, log: RequestLog) -> Outcome | None:
     """What the engines found in their caches, from the requests that say so; None where none does.
 
     Where every request also names its worker, with the balance between workers.
     """
-    log = case.log
     told = log.cached_tokens != ABSENT
     asked = int(case.prompt_tokens[told].sum())
     if asked == 0:
@@ -130,7 +131,7 @@ def measured(case: Case) -> Outcome | None:
         recomputed_tokens=int((again - cached).sum()),
         recompute_time_ns=int(again_ns.sum()),
         balance=_over_mean(busy_ns) if busy_ns else None,
-        busiest_share=max(requests) / len(log) if requests else None,
+        busiest_share=max(requests) / sum(requests) if requests else None,
         requests=requests,
         busy_ns=busy_ns,
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzer.ingest.requests import RequestLog
-from analyzer.model.events import ABSENT, Integers
+from analyzer.model.events import ABSENT, Codes, Integers
 
 # A turn of a conversation leaves at most two successors behind it: its own last, partly filled block and the next
 # turn. A block with more of them is a prefix that conversations share, such as a system prompt.
@@ -24,7 +24,7 @@ class Paths:
 
     Attributes:
         first: int64[n + 1]: request i runs along segment[first[i]:first[i + 1]].
-        segment: int64[k], 0 to s - 1.
+        segment: int32[k], 0 to s - 1.
         length: int64[s], blocks of each segment.
         end: int64[s], blocks from the beginning of the prompt to the end of the segment.
         parent: int64[s], the segment before it; ABSENT at the beginning of a prompt.
@@ -32,7 +32,7 @@ class Paths:
     """
 
     first: Integers
-    segment: Integers
+    segment: Codes
     length: Integers
     end: Integers
     parent: Integers
@@ -83,15 +83,15 @@ def conversations(log: RequestLog, of: Paths) -> tuple[Integers, bool]:
     return found, False
 
 
-def _numbered(names: Integers, limit: int) -> tuple[Integers, int]:
+def _numbered(names: Integers, limit: int) -> tuple[Codes, int]:
     """Names below `limit` renumbered without gaps, in their order; and how many there are."""
     used = np.zeros(limit, np.bool_)
     used[names] = True
     number = np.cumsum(used) - 1
-    return number[names].astype(np.int64), int(used.sum())
+    return number[names].astype(np.int32), int(used.sum())
 
 
-def _seen(first: Integers, segment: Integers, length: Integers) -> Integers:
+def _seen(first: Integers, segment: Codes, length: Integers) -> Integers:
     places = np.arange(segment.size)
     first_place = np.empty(length.size, np.int64)
     first_place[segment[::-1]] = places[::-1]  # of several writes to one place numpy keeps the last

@@ -167,9 +167,7 @@ def _groups(path: list[int], cache: KvCache, end: list[int], everyone: int) -> l
     return groups
 
 
-def replay(
-    work: Work, cache: KvCache, fleet: Fleet, choose: Choose, tick: Callable[[int], None] = lambda _: None
-) -> Replay:
+def replay(work: Work, cache: KvCache, fleet: Fleet, choose: Choose) -> Replay:
     """All requests in order of arrival.
 
     Args:
@@ -177,7 +175,6 @@ def replay(
         cache: of the workers, empty.
         fleet: the workers, idle.
         choose: the policy; asked once a request.
-        tick: told the number of requests served so far, every now and then.
     """
     serve, free_ns, served = cache.serve, fleet.free_ns, fleet.served
     saved: list[int] = work.saved_ns.tolist()
@@ -194,7 +191,6 @@ def replay(
             served[worker] += 1
             turn.append((worker, hit, start_ns - at_ns))
         worker_of[rows], hits[rows], waits[rows] = np.array(turn, np.int64).T
-        tick(rows.stop)
     return Replay(worker_of, hits, waits)
 
 

@@ -8,46 +8,20 @@ Blocks count as held from the moment the request is sent. Blocks that decode fil
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
 
 import numpy as np
 
 from analyzer import units
 from analyzer.finding import Basis
 from analyzer.ingest.requests import RequestLog
-from analyzer.measures.routing.cache import KvCache, LruCache, UnlimitedCache
-from analyzer.measures.routing.outcome import Case, Outcome, measured, outcome
+from analyzer.measures.routing.outcome import Case, Outcome, measured
 from analyzer.measures.routing.paths import conversations, paths
-from analyzer.measures.routing.replay import Choose, Fleet, fixed, kv_aware, least_loaded, replay
-from analyzer.measures.routing.service import Service
+from analyzer.measures.routing.policies import Setup, as_logged, replays
 from analyzer.model.events import ABSENT, Integers
 from analyzer.model.trace import Note
 
-# Where round robin and sticky sessions send a request does not depend on time, so neither does what it finds there.
-POLICIES = {
-    "round_robin": Basis.DERIVED,
-    "least_loaded": Basis.MODEL,
-    "session_sticky": Basis.DERIVED,
-    "kv_aware": Basis.MODEL,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Setup:
-    """What a log is replayed on.
-
-    Attributes:
-        workers: at least 1.
-        capacity_blocks: of each worker's cache; None or 0 for no limit.
-        policies: some of POLICIES.
-        service: the model of time.
-    """
-
-    workers: int
-    capacity_blocks: int | None = None
-    policies: tuple[str, ...] = tuple(POLICIES)
-    service: Service = field(default_factory=Service)
+Advance = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,24 +58,26 @@ class Routing:
     notes: tuple[Note, ...]
 
 
-def routing(log: RequestLog, setup: Setup, tick: Callable[[int, int], None] = lambda _done, _whole: None) -> Routing:
+def routing(log: RequestLog, setup: Setup, advance: Advance = lambda _done, _whole: None) -> Routing:
     """Reuse of the log's prefixes under each policy, and the most there could be.
 
     Args:
         log: requests in order of arrival.
         setup: workers, capacity, policies and the model of time.
-        tick: told the number of requests replayed, each counted once a policy, and how many there will be.
+        advance: called with policies done and policies in all.
     """
     of = paths(log)
     case = Case.of(log, of, setup.service)
     names, told = conversations(log, of)
     turns = _first_come(names)
-    whole = len(log) * len(setup.policies)
-    outcomes = tuple(
-        _replayed(case, setup, policy, turns, partial(_told, tick, at * len(log), whole))
-        for at, policy in enumerate(setup.policies)
-    )
-    achieved = measured(case) or _as_logged(case, setup)
+    found: dict[str, Outcome] = {}
+    for each in replays(case, setup, turns):
+        found[each.policy] = each
+        advance(len(found), len(setup.policies))
+    outcomes = tuple(found[policy] for policy in setup.policies)
+    achieved = measured(case, log)
+    if achieved is None and log.workers and (log.worker != ABSENT).all():
+        achieved = as_logged(case, setup, log.worker, len(log.workers))
     return Routing(
         path=log.path,
         requests=len(log),
@@ -114,44 +90,8 @@ def routing(log: RequestLog, setup: Setup, tick: Callable[[int, int], None] = la
         achieved=achieved,
         sessions=int(turns.max()) + 1,
         sessions_basis=Basis.MEASURED if told else Basis.DERIVED,
-        notes=(*log.notes, *_notes(case, setup, outcomes, achieved)),
+        notes=(*log.notes, *_notes(log, setup, outcomes, achieved)),
     )
-
-
-def _replayed(case: Case, setup: Setup, policy: str, turns: Integers, tick: Callable[[int], None]) -> Outcome:
-    cache, fleet = _cache(case, setup, setup.workers), Fleet(setup.workers)
-    choose: Choose
-    if policy == "round_robin":
-        choose = fixed(np.arange(len(case.log)) % setup.workers)
-    elif policy == "session_sticky":
-        # Each new conversation goes to the next worker in turn and stays there.
-        choose = fixed(turns % setup.workers)
-    elif policy == "least_loaded":
-        choose = least_loaded(fleet)
-    else:
-        choose = kv_aware(fleet, cache, case.work)
-    found = replay(case.work, cache, fleet, choose, tick)
-    return outcome(case, policy, POLICIES[policy], setup.workers, found)
-
-
-def _told(tick: Callable[[int, int], None], before: int, whole: int, done: int) -> None:
-    tick(before + done, whole)
-
-
-def _as_logged(case: Case, setup: Setup) -> Outcome | None:
-    """A replay on the workers that the log names; None where a request names none."""
-    log = case.log
-    if not log.workers or (log.worker == ABSENT).any():
-        return None
-    workers = len(log.workers)
-    found = replay(case.work, _cache(case, setup, workers), Fleet(workers), fixed(log.worker))
-    return outcome(case, "achieved", Basis.DERIVED, workers, found)
-
-
-def _cache(case: Case, setup: Setup, workers: int) -> KvCache:
-    if setup.capacity_blocks:
-        return LruCache(case.work.paths, workers, setup.capacity_blocks)
-    return UnlimitedCache(case.work.paths)
 
 
 def _first_come(names: Integers) -> Integers:
@@ -162,8 +102,7 @@ def _first_come(names: Integers) -> Integers:
     return place[code]
 
 
-def _notes(case: Case, setup: Setup, outcomes: tuple[Outcome, ...], achieved: Outcome | None) -> list[Note]:
-    log = case.log
+def _notes(log: RequestLog, setup: Setup, outcomes: tuple[Outcome, ...], achieved: Outcome | None) -> list[Note]:
     measured_here = achieved is not None and achieved.basis is Basis.MEASURED
     texts = {
         "name no output length: their decode counts as no time": log.output_tokens == ABSENT,
