@@ -42,7 +42,7 @@ POWER = 0.80
 LEAST_CHANGE = 0.05
 """Share by which a metric must have changed, whatever the spread: less is not worth a red build."""
 HINT_CHANGE = 0.03
-"""Share from which a change that is not proven is mentioned."""
+"""Share from which a change that is not proven is mentioned, where 5 % is the least that is called."""
 
 Words = npt.NDArray[np.int8]
 
@@ -133,9 +133,14 @@ def called(found: Contrast, least: Floats) -> Words:
     return _changes(rose, fell)
 
 
-def hinted(found: Contrast) -> Words:
-    """int8[..., k], a `Change` a metric that its 80 % limit and 3 % hint at, each metric for itself."""
-    rise, bar = found.test.greater(), np.log1p(HINT_CHANGE)
+def hinted(found: Contrast, least: Floats) -> Words:
+    """int8[..., k], a `Change` a metric that its 80 % limit hints at, each metric for itself.
+
+    Args:
+        found: of k metrics.
+        least: share by which each metric must change to be called; a hint needs three fifths of it.
+    """
+    rise, bar = found.test.greater(), np.log1p(least * HINT_CHANGE / LEAST_CHANGE)
     rose = (rise <= HINT_LEVEL) & (found.test.difference >= bar)
     fell = (1 - rise <= HINT_LEVEL) & (found.test.difference <= -bar)
     return _changes(rose, fell)

@@ -168,7 +168,10 @@ def _notes(
         )
     if mixed:
         mixes = [", ".join(f"{kind} {share(value)}" for kind, value in _mix(side).items()) for side in (base, head)]
-        yield f"the windows hold other mixes of steps ({mixes[0]}; {mixes[1]}): kernel classes are not compared"
+        yield (
+            f"the windows hold other mixes of steps ({mixes[0]}; {mixes[1]}): kernel classes are not compared, and "
+            "calls and bytes a step are not of equal work"
+        )
     yield from _batches(exact)
 
 
