@@ -143,9 +143,9 @@ REFUSED = {
     "a Git LFS pointer": (b"version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer, not the file it points to; run git lfs pull"),
     "zero bytes": (bytes(64), "zero bytes, never written; record or copy the trace again"),
     "prose": (b"hello", "starts with 'hello', which is no JSON; pass a trace that torch.profiler exported"),
-    "JSON without events": (b'{"a": 1, "b": {"traceEvents": []}}', "has the keys 'a', 'b' in 34 bytes but no list of traceEvents; pass a trace"),
-    "events that are no list": (b'{"traceEvents": 3}', "has the keys 'traceEvents' in 18 bytes but no list of traceEvents; pass a trace"),
-    "cut before the events": (text.HEAD[:60].encode(), "has the keys 'schemaVersion', 'deviceProperties' in 60 bytes but no list of traceEvents; pass a trace"),
+    "JSON without events": (b'{"a": 1, "b": {"traceEvents": []}}', "JSON that has the keys 'a', 'b'; no list of traceEvents in 34 bytes; pass a trace"),
+    "events that are no list": (b'{"traceEvents": 3}', "JSON that has the keys 'traceEvents'; no list of traceEvents in 18 bytes; pass a trace"),
+    "cut before the events": (text.HEAD[:60].encode(), "JSON that breaks off or is damaged after the keys 'schemaVersion', 'deviceProperties'; no list of traceEvents in 60 bytes; pass a trace"),
     "a list of other objects": (b'[{"a": 1}, {"a": 2}]', r"a list of 2 objects, none of which is a trace event \(no 'ph'\)"),
     "an execution trace": (b'{"schema": "1.1.1", "pid": 3, "nodes": [{"id": 2}]}', "a PyTorch execution trace .*, not a profiler trace"),
     "an execution trace of 3 MB": (b'{"schema": "1.1.1", "pid": 3, "nodes": [' + b'{"id": 2}, ' * 300_000, "a PyTorch execution trace .*, not a profiler trace"),
@@ -168,6 +168,31 @@ def test_what_is_no_trace_is_refused_in_one_line_that_says_what_it_is(tmp_path, 
     path.write_bytes(content)
     with pytest.raises(TraceFormatError, match=f"^{re.escape(str(path))}: (?:{says}).*$"):
         read(path, Detail.ALL)
+
+
+DAMAGE = st.one_of(
+    st.tuples(st.just("byte"), st.integers(0), st.integers(0, 255)),
+    st.tuples(st.just("cut"), st.integers(0), st.just(0)),
+    st.tuples(st.just("delete"), st.integers(0), st.integers(1, 900)),
+    st.tuples(st.just("insert"), st.integers(0), st.sampled_from(list(b'"{}[],:\\ '))),
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(DAMAGE, max_size=6), st.booleans(), st.sampled_from(Detail))
+def test_whatever_is_damaged_there_is_a_trace_or_one_line(damages, is_packed, detail):
+    content = bytearray(gzip.compress(MIXED_TEXT) if is_packed else MIXED_TEXT)
+    for how, place, value in damages:
+        at = place % (len(content) or 1)
+        content[at : {"byte": at + 1, "cut": len(content), "delete": at + value, "insert": at}[how]] = (
+            bytes([value]) if how in ("byte", "insert") else b""
+        )
+    try:
+        trace = text.read_text(bytes(content), detail)
+    except TraceFormatError as error:
+        assert "\n" not in str(error)  # noqa: PT017
+    else:
+        assert bool((trace.duration_ns >= 0).all())
 
 
 # Times
@@ -235,6 +260,7 @@ MIXED = [
     '  {\n    "name": "Record Window End", "ph": "i", "s": "g",\n    "pid": "", "tid": "", "ts": 2000.5\n  }',
     '  {\n    "ph": "C", "name": "sclk", "pid": 44, "ts": 5, "args": {"sclk": 800}\n  }',
 ]
+MIXED_TEXT = text.kineto(MIXED)
 BREAKDOWN = ["kernel_0", "cudaLaunchKernel", "ProfilerStep#3", "new"]
 DEVICE = [
     "kernel_0",

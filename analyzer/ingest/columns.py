@@ -254,7 +254,7 @@ class Builder:
 
 
 def _text(value: object) -> str:
-    return bytes(value).decode() if isinstance(value, Raw) else str(value)
+    return bytes(value).decode("utf-8", "replace") if isinstance(value, Raw) else str(value)
 
 
 def _joined(parts: list[Integers]) -> Integers:

@@ -55,17 +55,25 @@ def is_told_by(keys: Iterable[str]) -> bool:
     return any(marks <= set(keys) for marks, _ in _OBJECTS)
 
 
-def no_events(keys: list[str], problem: str, read_bytes: int) -> str:
-    """What a JSON object is that has no list of events, and the cure."""
+def no_events(keys: list[str], *, is_broken: bool, problem: str, read_bytes: int) -> str:
+    """What a JSON object is that has no list of events, and the cure.
+
+    Args:
+        keys: its top-level keys, as far as they could be read.
+        is_broken: whether it stops being JSON behind the last of them.
+        problem: what kept the rest of the file from being read, "" where nothing did.
+        read_bytes: how far the file was read.
+    """
     for marks, what in _OBJECTS:
         if marks <= set(keys):
             return f"{what}, not a profiler trace; {_ASK}"
     if keys and all(_ASCEND_STEP.match(key) for key in keys):
         return "Ascend's communication.json (tables a step), not a trace; pass the trace_view.json beside it"
     shown = ", ".join(repr(key) for key in keys[:_KEYS_SHOWN]) + (", …" if len(keys) > _KEYS_SHOWN else "")
-    has = f"has the keys {shown}" if keys else "has no readable key"
+    which = f"the keys {shown}" if keys else "no readable key"
+    what = f"breaks off or is damaged after {which}" if is_broken else f"has {which}"
     why = f" ({problem})" if problem else ""
-    return f"{has} in {units.count(read_bytes, 'byte')} but no list of traceEvents{why}; {_ASK}"
+    return f"JSON that {what}; no list of traceEvents in {units.count(read_bytes, 'byte')}{why}; {_ASK}"
 
 
 def vendor(start: bytes) -> str | None:

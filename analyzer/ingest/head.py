@@ -97,7 +97,10 @@ def _object_head(stream: Stream, text: bytes, found: Problems) -> Head:
             return _from_events(_metadata(text[: opening.start()]), text[opening.end() :], is_list=False)
         longer = _more(stream, text, 2 * len(text)) if walk.is_broken and len(text) < LONGEST_HEAD_BYTES else text
         if len(longer) == len(text) or foreign.is_told_by(walk.keys):
-            raise TraceFormatError(f"{stream.path}: {foreign.no_events(walk.keys, stream.problem, len(text))}")
+            what = foreign.no_events(
+                walk.keys, is_broken=walk.is_broken, problem=stream.problem, read_bytes=len(longer)
+            )
+            raise TraceFormatError(f"{stream.path}: {what}")
         text = longer
 
 

@@ -21,7 +21,8 @@ from analyzer.ingest.documents import Document, Documents
 from analyzer.ingest.head import keys_of
 from analyzer.ingest.problems import Problems
 
-JOINED = 64  # pieces that one event may have been cut into
+JOINED = 64  # pieces that one event may have been cut into, at objects inside it
+JOINED_IN_STRING = 3  # or at text inside it that looks like the end of an event
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _BRACES = str.maketrans("{}[]", "    ")
@@ -67,8 +68,17 @@ class Salvage:
         if read is None:
             return self._one_by_one(pieces, is_last=True)
         events, keys = read
-        self.metadata |= {key: json.loads(value) for key, value in keys.items()}
+        for key, value in keys.items():
+            self._keep(key, value)
         return events
+
+    def _keep(self, key: str, value: bytes) -> None:
+        """A key behind the events; a strict reader does not look into the strings that it passes over."""
+        try:
+            self.metadata[key] = json.loads(value)
+        except ValueError:
+            self._found[problems.DAMAGED_TAIL] += 1
+            self.metadata |= _repaired_keys(f',"{key}":{value.decode("utf-8", "surrogateescape")}}}')
 
     def _one_by_one(self, pieces: list[bytes], *, is_last: bool) -> list[Event]:
         events: list[Event] = []
@@ -83,8 +93,8 @@ class Salvage:
                 return events + self._walk(self._documents.end(rest))
             event = event or self._mended(self._documents.event(pieces[at]))
             if event is None and not _is_closed(pieces[at]):
-                length = self._closing(pieces, at)
-                if not length and not is_last and len(pieces) - at < JOINED:
+                length, reach = _closing(pieces, at, self._documents.separator.whole)
+                if not length and not is_last and len(pieces) - at < reach:
                     self._documents.give_back(pieces[at:])
                     return events
                 event = self._joined(pieces[at : at + length]) if length else None
@@ -106,14 +116,6 @@ class Salvage:
                 events.append(event)
         self._found[problems.GLUED] += len(starts) - 1
         return events
-
-    def _closing(self, pieces: list[bytes], at: int) -> int:
-        """How many pieces from `at` on close what the first one opens; 0 where no JOINED of them do."""
-        whole = self._documents.separator.whole
-        for length in range(2, min(JOINED, len(pieces) - at) + 1):
-            if _is_closed(whole.join(pieces[at : at + length])):
-                return length
-        return 0
 
     def _joined(self, pieces: list[bytes]) -> Event | None:
         """An event that was cut at objects inside it."""
@@ -192,10 +194,29 @@ def _without_braces_in_strings(text: str) -> str:
     return _STRING.sub(lambda found: found[0].translate(_BRACES), text)
 
 
-def _is_closed(piece: bytes) -> bool:
-    """Whether every string and brace that opens in a piece closes in it."""
+def _depth(piece: bytes) -> int | None:
+    """Braces that open in a piece and do not close in it; None where a string does not."""
     bare = _STRING.sub("", piece.decode("utf-8", "replace"))
-    return '"' not in bare and bare.count("{") <= bare.count("}")
+    return None if '"' in bare else bare.count("{") - bare.count("}")
+
+
+def _is_closed(piece: bytes) -> bool:
+    depth = _depth(piece)
+    return depth is not None and depth <= 0
+
+
+def _closing(pieces: list[bytes], at: int, whole: bytes) -> tuple[int, int]:
+    """How many pieces from `at` on close what the first one opens, 0 where none do; and how many are worth a try."""
+    depth = _depth(pieces[at])
+    if depth is None:  # the cut lies in a string, or, more likely, a quote is damaged
+        lengths = range(2, min(JOINED_IN_STRING, len(pieces) - at) + 1)
+        joined = (length for length in lengths if _is_closed(whole.join(pieces[at : at + length])))
+        return next(joined, 0), JOINED_IN_STRING
+    for length, piece in enumerate(pieces[at + 1 : at + JOINED], 2):
+        depth += _depth(piece) or 0
+        if depth <= 0:
+            return length, JOINED
+    return 0, JOINED
 
 
 def _repaired_keys(tail: str) -> dict[str, object]:
@@ -203,7 +224,7 @@ def _repaired_keys(tail: str) -> dict[str, object]:
         value = repair.loads(('{"":0' + tail).encode("utf-8", "surrogateescape"))
     except ValueError:
         return {}
-    return value if isinstance(value, dict) else {}
+    return {key: each for key, each in value.items() if key} if isinstance(value, dict) else {}
 
 
 def _is_sound(raw: bytes) -> bool:

@@ -11,7 +11,8 @@ from typing import Any, final
 
 from analyzer.errors import RunNotFoundError, TraceFormatError
 
-READ_BYTES = 1 << 16  # of the packed file at a time; gzip packs traces 13 to 20 : 1, so this unpacks to about 1 MB
+READ_BYTES = 1 << 10  # of a packed file at a time: where it is damaged, this much before the damage is lost too
+PLAIN_BYTES = 1 << 16  # of a plain file at a time, for small reads
 
 _GZIP = b"\x1f\x8b"
 _GZIP_WINDOW = 31  # zlib's code for "gzip header and trailer, largest window"
@@ -51,7 +52,7 @@ class Stream:
         self.offset = 0
         self.problem = ""
         try:
-            self._file = path.open("rb", buffering=0)
+            self._file = path.open("rb", buffering=PLAIN_BYTES)
         except FileNotFoundError:
             raise RunNotFoundError(f"{path}: no such file") from None
         except IsADirectoryError:
@@ -78,7 +79,7 @@ class Stream:
 
     def read(self, size: int) -> bytes:
         """The next `size` bytes; fewer at the end, none after it."""
-        if not self.is_packed and not self._left and size >= READ_BYTES:
+        if not self.is_packed and not self._left and size >= PLAIN_BYTES:
             return self._straight(size)
         parts, held = [self._left], len(self._left)
         while held < size:
@@ -111,14 +112,14 @@ class Stream:
     def _from_disk(self, size: int) -> bytes:
         """Bytes of the file itself; after a read error none, and `problem` says so."""
         try:
-            return self._file.read(size) or b""
+            return self._file.read(size)
         except OSError as error:
             self.problem = f"the disk gave an error at byte {self._file.tell():,} of the file ({error.strerror})"
             return b""
 
     def _plain(self, start: bytes) -> Iterator[bytes]:
         yield start
-        while block := self._from_disk(READ_BYTES):
+        while block := self._from_disk(PLAIN_BYTES):
             yield block
 
     def _unpacked(self, start: bytes) -> Iterator[bytes]:
