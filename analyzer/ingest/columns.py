@@ -242,8 +242,8 @@ class Builder:
         given = [column for column in columns if column.count(absent) != len(column)]
         if not given:
             return
-        column = given[0] if len(given) == 1 else [a if a != absent else b for a, b in zip(*given, strict=True)]
-        met = [at for at, value in enumerate(column) if value != absent]
+        column = given[0] if len(given) == 1 else [a if a is not absent else b for a, b in zip(*given, strict=True)]
+        met = [at for at, value in enumerate(column) if value is not absent]
         codes = self._sparse[key].coder.codes((_text(column[at]) for at in met), len(met))
         self._sparse[key].rows.append(rows[met])
         self._sparse[key].values.append(codes.astype(np.int64))
