@@ -86,6 +86,14 @@ class _Times:
     whole_ns: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """Shares: by which a metric must change to be called; and beyond which runs that miss a change decide nothing."""
+
+    least: float
+    blind: float
+
+
 def time_rows(
     base: Sequence[Record], head: Sequence[Record], settings: Settings, spreads: dict[str, float]
 ) -> tuple[Row, ...]:
@@ -179,10 +187,11 @@ def _judged(tested: list[_Times], settings: Settings, spreads: dict[str, float])
         matters = moved_ns >= max(SMALL_NS, SMALL_SHARE * part.whole_ns)
         change = Change(int(changes[at])) if matters else Change.NONE
         hint = matters and hints[at] == Change.ROSE
-        yield _worded(row, change, float(least[at]), found, hint=hint)
+        limits = _Limits(float(least[at]), TOO_NOISY * settings.least_change(part.metric))
+        yield _worded(row, change, limits, found, hint=hint)
 
 
-def _worded(row: Row, change: Change, least: float, found: Contrast, *, hint: bool) -> Row:
+def _worded(row: Row, change: Change, limits: _Limits, found: Contrast, *, hint: bool) -> Row:
     """The row with its verdict and the sentence that says why."""
     moved = abs((row.ratio or 1.0) - 1)
     word = "slower" if (row.ratio or 1.0) > 1 else "faster"
@@ -194,12 +203,12 @@ def _worded(row: Row, change: Change, least: float, found: Contrast, *, hint: bo
         )
         return replace(row, verdict=Verdict.UNDECIDED, why=hinted_at)
     if change is Change.ROSE:
-        return replace(row, verdict=Verdict.REGRESSION, why=f"{share(moved)} slower, {share(least)} allowed")
+        return replace(row, verdict=Verdict.REGRESSION, why=f"{share(moved)} slower, {share(limits.least)} allowed")
     if change is Change.FELL:
         return replace(row, verdict=Verdict.IMPROVED, why=f"{share(moved)} faster")
     if hint:
         return replace(row, verdict=Verdict.UNDECIDED, why=f"may be {share(moved)} slower, not proven; {seen}")
-    if (row.visible or 0.0) > TOO_NOISY * least:
+    if (row.visible or 0.0) > limits.blind:
         return replace(row, verdict=Verdict.UNDECIDED, why=f"runs scatter too much: only {seen}")
     return replace(row, why=f"no change shown; {seen}")
 

@@ -19,16 +19,17 @@ shardscope() { "$python" -m analyzer "$@"; }
 git() { command git -c user.name=gate -c user.email=gate@example.invalid -c init.defaultBranch=main "$@"; }
 say() { printf '\n== %s\n' "$*"; }
 
-record() { # record FIRST_SEED: three runs into runs/1 runs/2 runs/3
+record() { # record SEED: three runs into runs/1 runs/2 runs/3
     rm -rf runs
-    for repeat in 0 1 2; do
-        if [[ -n $collect ]]; then
-            $(cat launcher) "$python" -m analyzer collect tp --degrees 2 --layers 2 --hidden 256 --heads 4 --kv-heads 2 \
-                --ffn 512 --vocab 512 --context 64 --steps 20 --rounds 1 --out "recorded$repeat" --force >/dev/null
-            mkdir -p runs && rm -rf "runs/$((repeat + 1))" && mv recorded"$repeat"/* "runs/$((repeat + 1))"
-        else
-            "$python" "$tests/gate_workload.py" "runs/$((repeat + 1))" --seed "$(($1 + repeat))"
-        fi
+    if [[ -z $collect ]]; then
+        "$python" "$tests/gate_workload.py" runs --seed "$1"
+        return
+    fi
+    mkdir runs
+    for repeat in 1 2 3; do
+        $(cat launcher) "$python" -m analyzer collect tp --degrees 2 --layers 2 --hidden 256 --heads 4 --kv-heads 2 \
+            --ffn 512 --vocab 512 --context 64 --steps 20 --rounds 1 --out "recorded$repeat" >/dev/null
+        mv "recorded$repeat"/* "runs/$repeat" && rmdir "recorded$repeat"
     done
 }
 
@@ -46,7 +47,9 @@ gate() { # gate EXPECTED_EXIT_CODE [OPTIONS]
 git init --quiet .
 printf 'runs/\nrecorded*/\nlast.txt\nhistory.jsonl\n' >.gitignore
 if [[ -n $collect ]]; then
-    printf '[gate]\ndefault = 0.3\n' >shardscope.toml # a shared CPU scatters more than a GPU
+    # a shared CPU scatters more than a GPU, and the recording has one prefill step
+    printf '[gate]\ndefault = 0.3\nprefill.step = false\nprefill.communication = false\nprefill.sync = false\n' \
+        >shardscope.toml
     printf 'env' >launcher
 else
     printf '[gate]\nfail-on-new = "error"\n' >shardscope.toml

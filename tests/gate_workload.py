@@ -1,7 +1,8 @@
 """A stand-in for a serving job under profile: decode steps of a model whose speed a file in the repository decides.
 
-`python gate_workload.py FOLDER --seed N` reads `model.json` where it runs, draws what two ranks would do, and writes
-their traces and run.json. A run has luck of its own: its kernels are up to 1 % longer or shorter.
+`python gate_workload.py FOLDER --seed N` reads `model.json` where it runs, draws what two ranks would do in each of
+three runs, and writes their traces and run.json into FOLDER/1 to FOLDER/3. A run has luck of its own: its kernels are
+up to 1 % longer or shorter.
 """
 
 import json
@@ -37,11 +38,8 @@ def drawing(kernel_us, all_reduces, luck):
     return "\n".join([f"column {COLUMN_US} µs", "layout tp=2", "engine vllm", "message 16384", *ranks])
 
 
-@click.command()
-@click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--seed", type=int, required=True)
-def main(folder, seed):
-    model = json.loads(Path("model.json").read_text(encoding="utf-8"))
+def record(folder, model, seed):
+    """One run."""
     luck = random.Random(seed)
     kernel_us = model["kernel_us"] * luck.uniform(0.99, 1.01)
     kineto_files.write(sketch.read(drawing(kernel_us, model["all_reduces"], luck)), folder, compress=True)
@@ -53,6 +51,15 @@ def main(folder, seed):
         "settings": {"batch": 8},
     }
     (folder / "run.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--seed", type=int, required=True)
+def main(folder, seed):
+    model = json.loads(Path("model.json").read_text(encoding="utf-8"))
+    for repeat in range(3):
+        record(folder / str(repeat + 1), model, seed + repeat)
 
 
 if __name__ == "__main__":

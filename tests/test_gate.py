@@ -349,6 +349,13 @@ def test_a_noisy_past_raises_what_must_change():
     assert judge(runs(), runs(SLOW), history=past).verdict is not Verdict.REGRESSION
 
 
+def test_a_noisy_past_excuses_no_blindness():
+    past = entries(10e6, 10e6, 10e6, scatter=0.2)
+    assert why(judge(runs(), runs(), history=past), "decode.step") == (
+        "runs scatter too much: only a rise of 42.7 % would have been seen"
+    )
+
+
 def test_two_gates_tell_no_spread():
     assert spread(entries(10, 10, scatter=0.08), "decode.step") is None
 
