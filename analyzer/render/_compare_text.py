@@ -66,11 +66,11 @@ def _parts(comparison: Comparison) -> Iterator[RenderableType]:
 
 
 def _side(side: Side) -> str:
-    steps = sorted(set(side.steps))
-    span = f"{steps[0]}" if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"
+    low, high = min(side.steps), max(side.steps)
+    steps = count(high, "step") if low == high else f"{low:,} to {count(high, 'step')}"
     each = " each" if len(side.labels) > 1 else ""
-    listed = f"{', '.join(side.labels)} ({count(len(side.labels), 'run')}, {span} steps{each})"
-    return listed if any(steps) else f"{', '.join(side.labels)} ({count(len(side.labels), 'run')}, no steps found)"
+    held = f"{steps}{each}" if high else "no steps found"
+    return f"{', '.join(side.labels)} ({count(len(side.labels), 'run')}, {held})"
 
 
 def _table(title: str, *titles: str) -> Table:
