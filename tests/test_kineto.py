@@ -239,6 +239,19 @@ def test_a_late_start_with_nanoseconds_in_a_file_that_began_without_is_told_as_r
     assert text.notes(text.read_text(text.kineto(rows, tail="\n]}"))) == {problems.ROUNDED: 1}
 
 
+@pytest.mark.parametrize("base", ["NaN", "Infinity", "-1", "1e400", "[]", "true"])
+def test_an_odd_clock_base_is_told(base):
+    trace = text.read_text(
+        text.kineto([text.kernel(0)], head=f'{{"baseTimeNanoseconds": {base}, "traceEvents": [\n', tail="\n]}")
+    )
+    assert (trace.start_ns.tolist(), text.notes(trace)) == ([1_000_125], {problems.ODD_BASE: 1})
+
+
+def test_metadata_nested_beyond_reason_is_cut_off():
+    head = '{"deep": ' + "[" * 400 + "]" * 400 + ', "traceEvents": [\n'
+    assert text.read_text(text.kineto(text.kernels(), head=head)).name.tolist() == EIGHT
+
+
 # What is kept
 
 

@@ -80,7 +80,7 @@ def test_zero_padding_behind_gzip_is_legal(file):
 def test_something_else_behind_gzip_is_told(file):
     assert everything(file(gzip.compress(TEXT) + b"hello")) == (
         TEXT,
-        "5 or more bytes of something else follow the gzip data",
+        "5 or more bytes of something else follow the gzip data: not read",
     )
 
 
@@ -165,5 +165,5 @@ def test_a_disk_error_ends_the_stream_and_is_told(file):
         text = stream.read(50) + stream.read(50)
     assert (text, stream.problem) == (
         TEXT[:16],
-        "the disk gave an error at byte 1,234 of the file (Input/output error)",
+        "the disk gave an error at byte 1,234 of the file (Input/output error): the rest is missing",
     )

@@ -70,7 +70,7 @@ def integer(value: object) -> int:
         return _in_range(int(value)) if _DECIMAL.fullmatch(value) else MISSING
     if isinstance(value, float):
         return _in_range(int(value)) if value.is_integer() else MISSING
-    return _in_range(value) if isinstance(value, int) else MISSING
+    return _in_range(value) if isinstance(value, int) and not isinstance(value, bool) else MISSING
 
 
 def identifiers(column: Sequence[object], words: Mapping[object, int]) -> Integers:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from analyzer.errors import TraceFormatError
-from analyzer.ingest import foreign, problems
+from analyzer.ingest import exact, foreign, problems
 from analyzer.ingest.columns import Builder
 from analyzer.ingest.decode import Decoder
 from analyzer.ingest.detail import Detail
@@ -20,7 +20,10 @@ from analyzer.ingest.repair import whole
 from analyzer.ingest.salvage import Salvage
 from analyzer.ingest.stream import Stream
 
+__all__ = ["Detail", "read"]
+
 _ABSOLUTE_FROM_NS = 10**18  # September 2001; a start after a clock base is at most some months
+_DEEPEST = 50  # levels of nesting in metadata; no more than 5 were seen
 _LATEST_BASE_NS = 2**62  # the year 2116
 
 
@@ -66,8 +69,7 @@ def _trace(path: Path, builder: Builder, metadata: dict[str, object], found: Pro
 
 def _base_ns(metadata: dict[str, object], latest_ns: int, found: Problems) -> int:
     """Nanoseconds that the file's starts count from."""
-    base = metadata.get("baseTimeNanoseconds", 0)
-    base = int(base) if isinstance(base, (int, float)) or (isinstance(base, str) and base.isdecimal()) else -1
+    base = exact.integer(metadata.get("baseTimeNanoseconds", 0))
     if not 0 <= base < _LATEST_BASE_NS:
         found[problems.ODD_BASE] += 1
         return 0
@@ -86,14 +88,16 @@ def _refuse_empty(path: Path, found: Problems) -> None:
         )
 
 
-def _printable(value: object) -> object:
-    """The same value with text that can be printed, whatever bytes stood in the file."""
+def _printable(value: object, depth: int = 0) -> object:
+    """The same value with text that can be printed, whatever bytes stood in the file; None for what is too deep."""
     if isinstance(value, str):
         return whole(value)
+    if depth == _DEEPEST and isinstance(value, (list, dict)):
+        return None
     if isinstance(value, list):
-        return [_printable(each) for each in value]
+        return [_printable(each, depth + 1) for each in value]
     if isinstance(value, dict):
-        return {whole(str(key)): _printable(each) for key, each in value.items()}
+        return {whole(str(key)): _printable(each, depth + 1) for key, each in value.items()}
     return value
 
 

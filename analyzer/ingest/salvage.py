@@ -15,21 +15,16 @@ from decimal import Decimal
 
 import msgspec
 
-from analyzer.ingest import problems, repair
+from analyzer.ingest import problems, repair, scan
 from analyzer.ingest.decode import MISSING, Arguments, Decoder, Event
 from analyzer.ingest.documents import Document, Documents
 from analyzer.ingest.head import keys_of
 from analyzer.ingest.problems import Problems
 
-JOINED = 64  # pieces that one event may have been cut into, at objects inside it
-JOINED_IN_STRING = 3  # or at text inside it that looks like the end of an event
+JOINED = 64  # pieces that one event may have been cut into, at objects inside it or at text that looks like its end
 
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_BRACES = str.maketrans("{}[]", "    ")
-_BLANK = " \t\r\n,"
-_DECODER = json.JSONDecoder(strict=False)
+_BLANKS = re.compile(f"[{scan.BLANK}]*")
 _START = re.compile(rb'\{\s*"ph"\s*:')
-_NEXT = re.compile(r'\}\s*(?:,\s*(?=\{\s*"(?:ph|name|cat|pid|tid|ts|dur|args|id|s|bp)")|(?=\]\s*(?:,\s*"|\}\s*$|$)))')
 
 
 class Salvage:
@@ -83,25 +78,54 @@ class Salvage:
     def _one_by_one(self, pieces: list[bytes], *, is_last: bool) -> list[Event]:
         events: list[Event] = []
         at = 0
-        while at < len(pieces):
-            if is_last and at == len(pieces) - 1:
-                return events + self._walk(self._documents.end(pieces[at:]))
+        while at < len(pieces) - is_last:
             event = self._decoder.event(self._documents.event(pieces[at]))
-            length = 1
-            if event is None and self._is_end(pieces[at]):
+            if event is not None:
+                events.append(event)
+                at += 1
+                continue
+            step = self._refused(pieces[at : at + JOINED], is_all=is_last or at + JOINED <= len(pieces))
+            if step is None:
+                self._documents.give_back(pieces[at:])
+                return events
+            more, length = step
+            events += more
+            at += length
+            if not length:
                 rest = pieces[at:] if is_last else self._documents.to_the_end(pieces[at:], []).pieces
                 return events + self._walk(self._documents.end(rest))
-            event = event or self._mended(self._documents.event(pieces[at]))
-            if event is None and not _is_closed(pieces[at]):
-                length, reach = _closing(pieces, at, self._documents.separator.whole)
-                if not length and not is_last and len(pieces) - at < reach:
-                    self._documents.give_back(pieces[at:])
-                    return events
-                event = self._joined(pieces[at : at + length]) if length else None
-                length = length if event else 1
-            events += [event] if event else self._unglued(self._documents.event(pieces[at]))
-            at += length
-        return events
+        return events + self._walk(self._documents.end(pieces[at:])) if is_last else events
+
+    def _refused(self, pieces: list[bytes], *, is_all: bool) -> tuple[list[Event], int] | None:
+        """What can be had where a piece is no event by itself.
+
+        Args:
+            pieces: that piece and those behind it.
+            is_all: whether further ones would not help.
+
+        Returns:
+            Events, and the number of pieces that they take up; 0 where the list of events ends in the first event.
+            None where the first event goes on behind the pieces.
+        """
+        text, first = (self._documents.event(each) for each in (self._joined(pieces), pieces[0]))
+        size = scan.size(text)
+        if scan.ends_list(first) if size is None else scan.is_bracket(text[size:]):
+            return [], 0
+        lengths = list(dict.fromkeys((1, scan.closing(pieces)))) if size is None else [self._count(pieces, size)]
+        for length in lengths:
+            one = self._documents.event(self._joined(pieces[:length]))
+            event = (self._decoder.event(one) or self._mended(one)) if length else None
+            if event is not None:
+                return [event], length
+        return None if 0 in lengths and not is_all else (self._unglued(first), 1)
+
+    def _joined(self, pieces: list[bytes]) -> bytes:
+        return self._documents.separator.whole.join(pieces)
+
+    def _count(self, pieces: list[bytes], size: int) -> int:
+        """How many pieces an event of so many bytes takes up."""
+        lengths = (len(self._documents.event(self._joined(pieces[: at + 1]))) for at in range(len(pieces)))
+        return next((at for at, length in enumerate(lengths, 1) if length >= size), len(pieces))
 
     def _unglued(self, raw: bytes) -> list[Event]:
         """Events with damage between them; what is no such event is lost."""
@@ -117,30 +141,20 @@ class Salvage:
         self._found[problems.GLUED] += len(starts) - 1
         return events
 
-    def _joined(self, pieces: list[bytes]) -> Event | None:
-        """An event that was cut at objects inside it."""
-        text = self._documents.event(self._documents.separator.whole.join(pieces))
-        return self._decoder.event(text) or self._mended(text)
-
-    def _is_end(self, piece: bytes) -> bool:
-        """Whether the list of events ends in this piece."""
-        text = self._documents.event(piece).decode("utf-8", "surrogateescape")
-        stop = _stop(text, text.index("{"))
-        return stop is not None and text[stop:].lstrip(_BLANK).startswith("]")
-
     def _walk(self, end: bytes) -> list[Event]:
         """The last events and the keys behind them, wherever the list ends."""
         text = end.decode("utf-8", "surrogateescape")
         events: list[Event] = []
         at = 0
         while True:
-            start, at = at, at + len(text[at:]) - len(text[at:].lstrip(_BLANK))
-            has_comma = "," in text[start:at]
+            blank = _BLANKS.match(text, at)
+            between, start, at = (blank[0], at, blank.end()) if blank else ("", at, at)
+            has_comma = "," in between
             if text[at : at + 1] == "]":
                 self._found[problems.COMMA] += has_comma
                 self._read_tail(text[at + 1 :])
                 return events
-            stop = _stop(text, at) if at < len(text) else None
+            stop = scan.stop(text, at) if at < len(text) else None
             if stop is None:
                 self._found[problems.INCOMPLETE] += 1 if at < len(text) else 0
                 self._found[problems.ENDS_EARLY] += 1
@@ -173,50 +187,6 @@ class Salvage:
         if event is not None:
             self._found[problems.ODD_TYPES if _is_sound(raw) else problems.REPAIRED] += 1
         return event
-
-
-def _stop(text: str, at: int) -> int | None:
-    """Where the object that begins at `at` ends; None where the text ends first."""
-    try:
-        return _DECODER.raw_decode(text, at)[1]
-    except (ValueError, RecursionError):
-        pass
-    for view in (_without_braces_in_strings(text), text):  # where a quote is the damage, strings cannot be told
-        for found in _NEXT.finditer(view, at):
-            stop = found.start() + 1
-            if view.count("{", at, stop) == view.count("}", at, stop):
-                return stop
-    return None
-
-
-def _without_braces_in_strings(text: str) -> str:
-    """The same text, as long as it was."""
-    return _STRING.sub(lambda found: found[0].translate(_BRACES), text)
-
-
-def _depth(piece: bytes) -> int | None:
-    """Braces that open in a piece and do not close in it; None where a string does not."""
-    bare = _STRING.sub("", piece.decode("utf-8", "replace"))
-    return None if '"' in bare else bare.count("{") - bare.count("}")
-
-
-def _is_closed(piece: bytes) -> bool:
-    depth = _depth(piece)
-    return depth is not None and depth <= 0
-
-
-def _closing(pieces: list[bytes], at: int, whole: bytes) -> tuple[int, int]:
-    """How many pieces from `at` on close what the first one opens, 0 where none do; and how many are worth a try."""
-    depth = _depth(pieces[at])
-    if depth is None:  # the cut lies in a string, or, more likely, a quote is damaged
-        lengths = range(2, min(JOINED_IN_STRING, len(pieces) - at) + 1)
-        joined = (length for length in lengths if _is_closed(whole.join(pieces[at : at + length])))
-        return next(joined, 0), JOINED_IN_STRING
-    for length, piece in enumerate(pieces[at + 1 : at + JOINED], 2):
-        depth += _depth(piece) or 0
-        if depth <= 0:
-            return length, JOINED
-    return 0, JOINED
 
 
 def _repaired_keys(tail: str) -> dict[str, object]:

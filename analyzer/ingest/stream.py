@@ -114,7 +114,8 @@ class Stream:
         try:
             return self._file.read(size)
         except OSError as error:
-            self.problem = f"the disk gave an error at byte {self._file.tell():,} of the file ({error.strerror})"
+            at = f"at byte {self._file.tell():,} of the file"
+            self.problem = f"the disk gave an error {at} ({error.strerror}): the rest is missing"
             return b""
 
     def _plain(self, start: bytes) -> Iterator[bytes]:
@@ -131,14 +132,16 @@ class Stream:
                 try:
                     block = unpacker.decompress(packed)
                 except _PackError as error:
-                    self.problem = f"the gzip data is damaged before byte {self._file.tell():,} of the file ({error})"
+                    at = f"before byte {self._file.tell():,} of the file"
+                    self.problem = f"the gzip data is damaged {at} ({error}): events near there are missing or wrong"
                     return
                 if block:
                     yield block
                 packed = unpacker.unused_data if unpacker.eof else self._from_disk(READ_BYTES)
                 if not packed and not unpacker.eof:
                     self.problem = (
-                        self.problem or f"the gzip data ends early, at byte {self._file.tell():,} of the file"
+                        self.problem
+                        or f"the gzip data ends early, at byte {self._file.tell():,} of the file: the rest is missing"
                     )
                     return
 
@@ -148,7 +151,7 @@ class Stream:
         while len(packed) < len(_GZIP) and (more := self._from_disk(READ_BYTES)):
             packed = (packed + more).lstrip(b"\0")
         if packed and not packed.startswith(_GZIP):
-            self.problem = f"{len(packed):,} or more bytes of something else follow the gzip data"
+            self.problem = f"{len(packed):,} or more bytes of something else follow the gzip data: not read"
             return b""
         return packed
 
