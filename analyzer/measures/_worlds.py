@@ -1,0 +1,119 @@
+"""Engine instances: which traces of a run share one numbering of ranks.
+
+Two engines of a data-parallel deployment name their process groups alike and count their ranks from 0 each. Whatever a
+trace says of groups and ranks holds within its own engine only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from analyzer.model.run import Run
+from analyzer.model.trace import Trace
+
+_REPLICA = re.compile(r"(?:^|[^A-Za-z])DP(\d+)")
+"""In process titles: `VLLM::Worker_DP1_TP0`, `sglang::scheduler_DP0_TP1`."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """The traces of one engine instance.
+
+    Attributes:
+        traces: positions in `run.traces`, ascending.
+        numbers: the rank by which the instance itself calls each of them.
+        size: ranks of the instance, None where not recorded.
+        told_by: what tells it from the other instances, "" where it is the only one.
+        certain: False where nothing but the times of collectives can tell who belongs to it.
+    """
+
+    traces: tuple[int, ...]
+    numbers: tuple[int, ...]
+    size: int | None
+    told_by: str
+    certain: bool = True
+
+    @property
+    def absent(self) -> tuple[int, ...]:
+        """Ranks of the instance, by its own numbers, whose traces are not in the run."""
+        return tuple(sorted(set(range(self.size or 0)) - set(self.numbers)))
+
+
+def worlds(run: Run) -> tuple[World, ...]:
+    """Every trace in exactly one world."""
+    by_size: dict[int | None, list[int]] = {}
+    for at, trace in enumerate(run.traces):
+        by_size.setdefault(_size(run, trace), []).append(at)
+    parts = [world for size, members in by_size.items() for world in _instances(run, members, size)]
+    return tuple(sorted(parts, key=lambda world: world.traces))
+
+
+def _size(run: Run, trace: Trace) -> int | None:
+    return trace.origin.world_size if trace.origin.recorded_rank is not None else run.layout.world_size
+
+
+def _number(trace: Trace) -> int:
+    recorded = trace.origin.recorded_rank
+    return trace.rank if recorded is None else recorded
+
+
+def _replica(trace: Trace) -> str:
+    """Data-parallel coordinate as the file name or the process title states it."""
+    if "dp" in trace.origin.placement:
+        return str(trace.origin.placement["dp"])
+    found = next((found for title in trace.origin.processes if (found := _REPLICA.search(title))), None)
+    return found.group(1) if found else ""
+
+
+_TELLS: tuple[tuple[str, Callable[[Trace], str]], ...] = (
+    ("data-parallel replica", _replica),
+    ("host", lambda trace: trace.origin.host),
+    ("folder", lambda trace: str(PurePath(trace.origin.path).parent)),
+    (
+        "host and folder",
+        lambda trace: f"{trace.origin.host} {PurePath(trace.origin.path).parent}",
+    ),
+)
+"""What may tell instances apart, surest first."""
+
+
+def _instances(run: Run, members: list[int], size: int | None) -> list[World]:
+    """Split traces of equal world size so that no rank number occurs twice in an instance."""
+    numbers = [_number(run.traces[at]) for at in members]
+    if size == 1:
+        return [World((at,), (number,), size, "world size 1") for at, number in zip(members, numbers, strict=True)]
+    if len(set(numbers)) == len(numbers) and not _own_numbering(run, members):
+        return [World(tuple(members), tuple(numbers), size, "")]
+    for told_by, tell in _TELLS:
+        parts: dict[str, list[int]] = {}
+        for at in members:
+            parts.setdefault(tell(run.traces[at]), []).append(at)
+        if len(parts) > 1 and all(_is_unique(run, part) for part in parts.values()):
+            return [_world(run, part, size, told_by) for part in parts.values()]
+    return [World(tuple(members), tuple(numbers), size, "times of collectives", certain=False)]
+
+
+def _own_numbering(run: Run, members: list[int]) -> bool:
+    """Whether replicas count their ranks from 0 each, though no number occurs twice because traces are absent.
+
+    A number that counts over replicas exceeds the tensor-parallel coordinate on every replica but the first.
+    """
+    placed = [run.traces[at] for at in members if {"dp", "tp"} <= set(run.traces[at].origin.placement)]
+    replicas = {trace.origin.placement["dp"] for trace in placed}
+    return len(replicas) > 1 and all(
+        trace.origin.recorded_rank == trace.origin.placement["tp"]
+        for trace in placed
+        if trace.origin.placement["dp"] > 0 and trace.origin.placement.get("pp", 0) == 0
+    )
+
+
+def _is_unique(run: Run, part: list[int]) -> bool:
+    return max(Counter(_number(run.traces[at]) for at in part).values()) == 1
+
+
+def _world(run: Run, part: list[int], size: int | None, told_by: str) -> World:
+    return World(tuple(part), tuple(_number(run.traces[at]) for at in part), size, told_by)
