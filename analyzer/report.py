@@ -162,6 +162,7 @@ class CollectiveRow:
         busbw_GBps: bus bandwidth of the median transfer, None where bytes or transfer are unknown.
         expected_busbw_GBps: of the same message on this rung, None where unknown.
         level: rung of the ladder crossed, or unknown.
+        verdict: transfer, skew, mixed, inconclusive or unknown: what the time of these calls is, with `reason`.
     """
 
     group: list[int]
@@ -175,6 +176,8 @@ class CollectiveRow:
     busbw_GBps: float | None = None  # noqa: N815 (the unit as nccl-tests spells it)
     expected_busbw_GBps: float | None = None  # noqa: N815
     level: str = "unknown"
+    verdict: str = "unknown"
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

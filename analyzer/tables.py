@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyzer.errors import MissingEvidenceError
 from analyzer.measures.breakdown import Breakdown, breakdown
+from analyzer.measures.clock import clock
 from analyzer.measures.moves import moves
+from analyzer.measures.skew import group_waiting
 from analyzer.measures.steps import step_summary
 from analyzer.measures.traffic import traffic
+from analyzer.measures.waits import waits
 from analyzer.model.kind import Cause, Kind
 from analyzer.model.run import Run
 from analyzer.report import (
@@ -44,16 +48,29 @@ def run_facts(run: Run) -> RunFacts:
         role=run.workload.role,
         devices=sorted({origin.device_name or origin.device for origin in origins}),
         nodes=len(nodes) or None,
-        clock=ClockFacts("not compared", None),
+        clock=_clock_facts(run),
         warnings=list(warnings(run)),
-        wait_method="one rank alone cannot tell waiting from transfer"
-        if len(run.traces) == 1
-        else "not told from transfer",
+        wait_method=_wait_method(run),
         versions={**{k: v for origin in origins for k, v in origin.versions.items()}, **run.workload.versions},
         settings=dict(run.workload.settings),
         model=dict(run.workload.model),
         reference=dict(run.workload.reference),
     )
+
+
+def _clock_facts(run: Run) -> ClockFacts:
+    try:
+        found = clock(run)
+    except MissingEvidenceError:
+        return ClockFacts("not compared", None)
+    return ClockFacts(found.method, found.error_ns)
+
+
+def _wait_method(run: Run) -> str:
+    try:
+        return waits(run).method
+    except MissingEvidenceError as lack:
+        return f"waiting is not told from transfer: {lack}"
 
 
 def warnings(run: Run) -> Iterator[str]:
@@ -131,19 +148,25 @@ def step_rows(run: Run) -> list[StepKind]:
 
 def collective_rows(run: Run) -> list[CollectiveRow]:
     """Collectives by kind and group, most exposed first."""
-    return [
-        CollectiveRow(
-            group=list(row.group),
-            dimension=run.layout.axis_of(row.group) or "unknown",
-            kind=row.kind,
-            count=row.count,
-            bytes=row.message_bytes,
-            median_ns=row.median_ns,
-            transfer_ns=None,
-            wait_ns=None,
+    rows = []
+    for row in traffic(run):
+        waiting = group_waiting(run, row)
+        members = row.group or (waiting.ranks if waiting else ())
+        rows.append(
+            CollectiveRow(
+                group=list(members),
+                dimension=run.layout.axis_of(members) or "unknown",
+                kind=row.kind,
+                count=row.count,
+                bytes=row.message_bytes,
+                median_ns=row.median_ns,
+                transfer_ns=waiting.transfer_ns if waiting else None,
+                wait_ns=waiting.wait_ns if waiting else None,
+                verdict=waiting.verdict.value if waiting else "unknown",
+                reason=waiting.reason if waiting else "",
+            )
         )
-        for row in traffic(run)
-    ]
+    return rows
 
 
 def ladder_rows(run: Run) -> list[LadderRow]:

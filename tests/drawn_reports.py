@@ -106,6 +106,6 @@ def many_ranks(n, findings=0, name="a_kernel"):
         found,
         run=replace(found.run, ranks=list(range(n)), world_size=n),
         breakdown=replace(found.breakdown, per_rank=rows),
-        collectives=[replace(found.collectives[0], group=list(range(n)), count=at) for at in range(4 * n)],
+        collectives=[replace(found.collectives[0], group=list(range(n)), count=at) for at in range(min(4 * n, 400))],
         findings=[*found.findings, *(replace(one, cost_ns=at) for at in range(findings))],
     )

@@ -200,7 +200,7 @@ def test_a_trace_that_cannot_be_written_leaves_no_part_of_it(tmp_path):
 @torch
 @needs_torch
 def test_a_disk_that_fills_up_while_the_trace_is_packed_leaves_no_part_of_it(tmp_path, monkeypatch):
-    from collectors import _profiler  # noqa: PLC0415 (imports torch)
+    from collectors import _profiler
 
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -212,7 +212,7 @@ def test_a_disk_that_fills_up_while_the_trace_is_packed_leaves_no_part_of_it(tmp
 
 
 def _no_large_files():
-    import resource  # noqa: PLC0415 (Unix only)
+    import resource
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (20 << 10, 20 << 10))
 
@@ -236,7 +236,7 @@ def test_a_run_that_is_there_is_not_overwritten(an_old_run):
 
 
 def test_force_replaces_the_run_and_nothing_else(an_old_run):
-    from collectors._options import _clear  # noqa: PLC0415
+    from collectors._options import _clear
 
     _clear(an_old_run, force=True)
     assert sorted(path.name for path in an_old_run.iterdir()) == ["notes.txt"]

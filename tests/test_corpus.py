@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 import rules
 from analyzer.diagnose import diagnose
 from analyzer.errors import ShardscopeError

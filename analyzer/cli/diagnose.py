@@ -25,6 +25,7 @@ def command(
 ) -> None:
     """Diagnose RUN: a directory of traces, a file, a glob, or several of them that belong together."""
     import rules  # noqa: PLC0415 (--help stays fast)
+    from analyzer import _exact_counts  # noqa: PLC0415
     from analyzer.cli._progress import progress  # noqa: PLC0415
     from analyzer.diagnose import diagnose  # noqa: PLC0415
     from analyzer.ingest.load import load  # noqa: PLC0415
@@ -34,6 +35,7 @@ def command(
         run = load(*runs, advance=lambda done, whole: advance("Reading traces", done, whole))
     with progress("Asking the rules"):
         report = diagnose(run, offers(rules, "check").values())
+    report.extra[_exact_counts.KEY] = _exact_counts.count(run)
     if second_opinion:
         from analyzer.ingest.hta import second_opinion as opinion  # noqa: PLC0415
 

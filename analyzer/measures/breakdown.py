@@ -8,6 +8,7 @@ import numpy as np
 
 from analyzer.intervals import Intervals, Nanoseconds
 from analyzer.measures.causes import causes
+from analyzer.measures.waits import wait_columns
 from analyzer.model.events import Activities
 from analyzer.model.kind import Cause, Kind
 from analyzer.model.run import Run
@@ -66,12 +67,7 @@ class Breakdown:
 @once
 def breakdown(run: Run) -> tuple[Breakdown, ...]:
     """One partition a rank, in rank order."""
-    return tuple(_split(trace, wait_ns) for trace, wait_ns in zip(run.traces, _wait_columns(run), strict=True))
-
-
-def _wait_columns(run: Run) -> tuple[Nanoseconds, ...]:
-    """Waiting inside each activity before its last participant arrived, aligned with each trace's activities."""
-    return tuple(np.zeros(len(trace.activities), np.int64) for trace in run.traces)
+    return tuple(_split(trace, wait_ns) for trace, wait_ns in zip(run.traces, wait_columns(run), strict=True))
 
 
 def _split(trace: Trace, wait_ns: Nanoseconds) -> Breakdown:

@@ -8,6 +8,7 @@ from html import escape
 
 from analyzer.render import _words as words
 from analyzer.render._safe import safe
+from analyzer.render._second_opinion import hta_lines
 from analyzer.report import FindingRow, Report, RuleOutcome
 from analyzer.units import count, duration, share
 
@@ -38,6 +39,7 @@ def render(report: Report, width: int = 80, *, color: bool = False) -> str:  # n
         _fold("Where the time goes", _time(report)),
         *_details(report.findings[:SHOWN_FINDINGS]),
         *_unknown(report.rules),
+        *_opinion(report),
         f"<sub>{text(report.tool.name)} {text(report.tool.version)}</sub>",
     ]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
@@ -176,6 +178,11 @@ def _unknown(rules: Sequence[RuleOutcome]) -> Iterator[str]:
         yield _fold(
             f"{count(len(rows), 'rule')} could not be asked", _table(("rule", "missing", "what would tell"), rows)
         )
+
+
+def _opinion(report: Report) -> Iterator[str]:
+    if "hta" in report.extra:
+        yield _fold("Second opinion", "\n".join(f"- {text(line)}" for line in hta_lines(report.extra["hta"])))
 
 
 def _block(drawing: str) -> str:

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from analyzer.render import _words as words
 from analyzer.render._safe import safe
+from analyzer.render._second_opinion import hta_lines
 from analyzer.report import Answer, CollectiveRow, FindingRow, LadderRow, RankBreakdown, Report, StepKind
 from analyzer.units import count, duration, share
 
@@ -74,7 +75,10 @@ def _parts(report: Report, width: int) -> list[RenderableType]:
         parts += [Text(), *_collectives(report.collectives, fold)]
     if report.ladder and fold > 1:
         parts += [Text(), _ladder(report.ladder)]
-    return [*parts, Text(), _answers(report.questions), Text(), *_findings(report, fold)]
+    parts += [Text(), _answers(report.questions), Text(), *_findings(report, fold)]
+    if "hta" in report.extra:
+        parts += [Text(), *(Text(line) for line in hta_lines(report.extra["hta"]))]
+    return parts
 
 
 def _rest(n: int, sentence: str, noun: str) -> list[RenderableType]:
