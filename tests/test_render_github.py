@@ -30,8 +30,9 @@ def test_the_verdict_is_a_notice_and_every_finding_an_annotation(name):
 
 
 def test_percent_signs_survive():
-    assert "57.5 % of the window" in _commands(render(report_of("ep")))[0][2]
-    assert "57.5 %25 of the window" in render(report_of("ep"))
+    rendered = render(replace(report_of("ep"), verdict="57.5 % of the window, 100%0A"))
+    assert rendered.startswith("::notice title=shardscope::57.5 %25 of the window, 100%250A\n")
+    assert _commands(rendered)[0][2] == "57.5 % of the window, 100%0A"
 
 
 def test_a_hostile_name_starts_no_command_of_its_own():

@@ -1,4 +1,8 @@
-"""Who waits for whom: the last rank of every collective, how often and by how much, and what it did before it came."""
+"""Who waits for whom: the last rank of every collective, how often and by how much, and what it did before it came.
+
+A rank may come late because it was kept by an earlier collective of another group. What it inherits is told from what
+it does itself: lateness is its own as far as it arises since the collective before, of whatever group.
+"""
 
 from __future__ import annotations
 
@@ -9,21 +13,23 @@ from scipy.stats import binomtest
 
 from analyzer.errors import MissingEvidenceError
 from analyzer.intervals import Nanoseconds
-from analyzer.measures.breakdown import Breakdown, breakdown
+from analyzer.measures._arrival import Approach, Reason, approach, reasons
+from analyzer.measures._line import Reals
 from analyzer.measures.clock import clock
 from analyzer.measures.traffic import Traffic
-from analyzer.measures.waits import GroupWaits, RealTable, Verdict, waits
-from analyzer.model.events import ABSENT, Mask
-from analyzer.model.kind import Cause, Kind
+from analyzer.measures.waits import GroupWaits, Verdict, judge, waits
+from analyzer.model.events import Mask
 from analyzer.model.run import Run
 from analyzer.once import once
 
 PERSISTENT = 0.5
-"""Share of calls in which one rank is last, beyond which its lateness is its own and not chance."""
+"""Share of the calls whose last rank is told, and of the group's waiting, beyond which a rank's lateness is no chance."""
+
 SURE = 0.01
 """Chance, at most, that a rank is last so often though all are alike."""
-DOING = ("compute", "movement", "launch", "blocked")
-"""What a rank can do between two collectives: compute, copy, wait for its host to launch or to be unblocked."""
+
+CONFIDENCE = 0.95
+"""Of the interval of how often a rank is last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,50 +56,78 @@ def group_waiting(run: Run, row: Traffic) -> Waiting | None:
     (part,) = chosen
     rows = np.array([kind == row.kind for kind in part.group.kind], np.bool_)
     wait_ns, length_ns = int(part.wait_ns[rows].sum()), int(part.duration_ns[rows].sum())
+    verdict, reason = part.verdict, part.reason
+    if verdict is not Verdict.INCONCLUSIVE and not part.is_lower_bound:
+        verdict, reason = judge(wait_ns, length_ns)
     n = len(part.group.ranks)
-    return Waiting(part.group.ranks, wait_ns // n, (length_ns - wait_ns) // n, part.verdict, part.reason)
+    return Waiting(part.group.ranks, wait_ns // n, (length_ns - wait_ns) // n, verdict, reason)
 
 
 @dataclass(frozen=True, slots=True)
 class LateRank:
-    """The rank that a group most often waits for.
+    """The rank of a group whose own lateness costs the others most.
 
     Attributes:
         ranks: of the group.
-        rank: last most often.
-        calls: collectives whose last rank is told.
-        last_share: share of them in which it is last; chance would be one over the number of ranks.
-        is_persistent: more than half, and more than chance can explain.
+        rank: the late one.
+        calls: collectives whose last rank is told: the next one came earlier by more than the clock's error.
+        all_calls: collectives of two ranks or more.
+        last_share: share of `calls` in which it is last.
+        interval: of that share, 95 % (Wilson).
+        chance: share of calls in which any rank would be last if all were alike.
+        is_persistent: last in more than half of `calls`, which chance cannot explain, and cause of more than half of
+            the group's waiting. Else lateness is random, or too small to tell.
         caused_ns: waiting of the other ranks while it was last.
+        own_ns: the part of it that arose since the collective before, of whatever group; the rest is inherited.
         median_late_ns: how much later than the rank before it, median over the calls in which it is last.
-        does: what it did longer than the others between collectives, mean ns a call, largest first.
-        correlation: of how late a rank comes with how long it did the first of these; nan where either is constant.
+        reasons: what it did longer than the others, largest first.
     """
 
     ranks: tuple[int, ...]
     rank: int
     calls: int
+    all_calls: int
     last_share: float
+    interval: tuple[float, float]
+    chance: float
     is_persistent: bool
     caused_ns: int
+    own_ns: int
     median_late_ns: int
-    does: tuple[tuple[str, int], ...]
-    correlation: float
+    reasons: tuple[Reason, ...]
+
+    @property
+    def does(self) -> tuple[tuple[str, int], ...]:
+        """What it did longer than the others, by sort, mean ns a call, largest first."""
+        return tuple((reason.doing, reason.excess_ns) for reason in self.reasons if reason.name == "")
+
+    @property
+    def correlation(self) -> float:
+        """Of how late a rank comes with how long it did the first of these; NaN where there is none."""
+        return next((reason.correlation for reason in self.reasons if reason.name == ""), float("nan"))
 
 
 @once
 def late_ranks(run: Run) -> tuple[LateRank, ...]:
-    """One for each group with a common clock, most waiting first.
+    """One for each group with a common clock, most waiting by own lateness first.
 
     Raises:
         MissingEvidenceError: waiting cannot be told, or no group shares a clock.
     """
     common = clock(run)
-    told = [part for part in waits(run).groups if all(common.is_common(at) for at in part.group.traces)]
+    told = [part for part in waits(run).groups if common.is_common(*part.group.traces)]
     if not told:
         raise MissingEvidenceError("no group shares a clock", "record all ranks of a group in the same steps")
-    found = [_late(run, part) for part in told if len(part.group)]
-    return tuple(sorted(found, key=lambda late: -late.caused_ns))
+    return tuple(sorted((_late(run, part) for part in told), key=lambda late: -late.own_ns))
+
+
+def late_rank(run: Run) -> LateRank | None:
+    """The persistent late rank whose own lateness costs the run most; None where none is persistent.
+
+    Raises:
+        MissingEvidenceError: as `late_ranks`.
+    """
+    return next((late for late in late_ranks(run) if late.is_persistent), None)
 
 
 def wait_matrix(run: Run) -> Nanoseconds:
@@ -102,16 +136,18 @@ def wait_matrix(run: Run) -> Nanoseconds:
     Raises:
         MissingEvidenceError: waiting cannot be told.
     """
+    common = clock(run)
     matrix: Nanoseconds = np.zeros((len(run.traces), len(run.traces)), np.int64)
     for part in waits(run).groups:
-        last = _last(part.start_ns)
+        if not common.is_common(*part.group.traces):
+            continue
+        last = np.array(part.group.traces)[_last(part.start_ns)]
         for place, at in enumerate(part.group.traces):
-            for other, late in enumerate(part.group.traces):
-                matrix[at, late] += part.wait_ns[last == other, place].sum()
+            np.add.at(matrix[at], last, part.wait_ns[:, place])
     return matrix
 
 
-def _last(start_ns: RealTable) -> Nanoseconds:
+def _last(start_ns: Reals) -> Nanoseconds:
     """int64[k]: place of the last arrival of each collective."""
     arrived = np.where(np.isnan(start_ns), -np.inf, start_ns)
     place: Nanoseconds = np.argmax(arrived, axis=1).astype(np.int64)
@@ -119,59 +155,53 @@ def _last(start_ns: RealTable) -> Nanoseconds:
 
 
 def _late(run: Run, part: GroupWaits) -> LateRank:
-    last = _last(part.start_ns)
-    several = (part.group.row != ABSENT).sum(axis=1) > 1
-    counts = np.bincount(last[several], minlength=len(part.group.traces))
-    place, calls = int(np.argmax(counts)), int(several.sum())
-    mine = several & (last == place)
+    last, size = _last(part.start_ns), len(part.group.traces)
     ordered = np.sort(np.where(np.isnan(part.start_ns), -np.inf, part.start_ns), axis=1)
-    margin = ordered[mine, -1] - ordered[mine, -2]
-    likely = binomtest(int(counts[place]), calls, 1 / len(part.group.traces), "greater").pvalue if calls else 1.0
-    does, correlation = _doing(run, part, place, several)
+    margin = ordered[:, -1] - ordered[:, -2]
+    told = margin > part.error_ns
+    way = approach(run, part)
+    caused = part.wait_ns.sum(axis=1)
+    own = caused * _own_share(part.start_ns, way, last)
+    cost = np.bincount(last[told], own[told], size)
+    times = np.bincount(last[told], minlength=size)
+    place = int(np.lexsort((times, cost))[-1])
+    mine = told & (last == place)
+    test = binomtest(int(times[place]), int(told.sum()), 1 / size, "greater") if told.any() else None
     return LateRank(
         ranks=part.group.ranks,
         rank=part.group.ranks[place],
-        calls=calls,
-        last_share=float(counts[place] / max(calls, 1)),
-        is_persistent=bool(counts[place] > PERSISTENT * calls and likely < SURE),
-        caused_ns=int(part.wait_ns[mine].sum()),
-        median_late_ns=int(np.median(margin)) if margin.size else 0,
-        does=does,
-        correlation=correlation,
+        calls=int(told.sum()),
+        all_calls=len(told),
+        last_share=float(times[place] / max(int(told.sum()), 1)),
+        interval=_interval(int(times[place]), int(told.sum())),
+        chance=1 / size,
+        is_persistent=bool(
+            test is not None
+            and test.pvalue < SURE
+            and times[place] > PERSISTENT * told.sum()
+            and caused[mine].sum() > PERSISTENT * caused.sum()
+        ),
+        caused_ns=int(caused[mine].sum()),
+        own_ns=int(own[mine].sum()),
+        median_late_ns=int(np.median(margin[mine])) if mine.any() else 0,
+        reasons=reasons(run, part, way, (place, mine)),
     )
 
 
-def _doing(run: Run, part: GroupWaits, place: int, several: Mask) -> tuple[tuple[tuple[str, int], ...], float]:
-    """What the late rank did longer than the others since the collective before, and how lateness goes with it."""
-    whole = np.flatnonzero(several & (part.group.row != ABSENT).all(axis=1))
-    if whole.size < 2:  # noqa: PLR2004 (one call has none before it)
-        return (), float("nan")
-    parts = breakdown(run)
-    spent: dict[str, list[Nanoseconds]] = {word: [] for word in DOING}
-    for column, at in enumerate(part.group.traces):
-        activities, rows = run.traces[at].activities, part.group.row[whole, column]
-        begin = np.minimum(activities.end_ns[rows][:-1], activities.start_ns[rows][1:])
-        for word, times in _between(parts[at], begin, activities.start_ns[rows][1:]).items():
-            spent[word].append(times)
-    table = {word: np.stack(columns, axis=1) for word, columns in spent.items()}
-    others = [column for column in range(len(part.group.traces)) if column != place]
-    excess = {word: int(np.mean(times[:, place]) - np.mean(times[:, others])) for word, times in table.items()}
-    ranked = tuple(sorted(((word, ns) for word, ns in excess.items() if ns > 0), key=lambda pair: -pair[1]))
-    if not ranked:
-        return (), float("nan")
-    arrivals = part.start_ns[whole][1:]
-    late = arrivals - arrivals.mean(axis=1, keepdims=True)
-    longer = table[ranked[0][0]] - table[ranked[0][0]].mean(axis=1, keepdims=True)
-    if not late.std() or not longer.std():
-        return ranked, float("nan")
-    return ranked, float(np.corrcoef(late.ravel(), longer.ravel())[0, 1])
+def _interval(times: int, calls: int) -> tuple[float, float]:
+    if calls == 0:
+        return 0.0, 1.0
+    found = binomtest(times, calls).proportion_ci(CONFIDENCE, "wilson")
+    return float(found.low), float(found.high)
 
 
-def _between(part: Breakdown, begin: Nanoseconds, end: Nanoseconds) -> dict[str, Nanoseconds]:
-    """Time of each sort of doing within each span."""
-    return {
-        "compute": part.term(Kind.COMPUTE).within(begin, end),
-        "movement": part.term(Kind.MOVEMENT).within(begin, end),
-        "launch": part.causes[Cause.HOST_LAUNCH].within(begin, end),
-        "blocked": part.causes[Cause.HOST_SYNC].within(begin, end),
-    }
+def _own_share(start_ns: Reals, way: Approach, last: Nanoseconds) -> Reals:
+    """float64[k]: of how late the last rank comes, against the middle of the others, the part since it began."""
+    rows = np.arange(len(last))
+    others: Mask = np.ones(start_ns.shape, np.bool_)
+    others[rows, last] = False
+    late = start_ns[rows, last] - np.nanmedian(np.where(others, start_ns, np.nan), axis=1)
+    inherited = way.begun_ns[rows, last] - np.nanmedian(np.where(others, way.begun_ns, np.nan), axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        own = np.where(late > 0, (late - inherited) / late, 0.0)
+    return np.clip(own, 0, 1)
