@@ -111,7 +111,7 @@ def _nanosecond(value: object) -> int:
         except InvalidOperation:
             return UNUSABLE
     if isinstance(value, Decimal):
-        if not value.is_finite() or value.copy_abs() > LATEST_US:
+        if not value.is_finite() or abs(value) > LATEST_US:
             return UNUSABLE
         return int((value * 1000).to_integral_value())
     if not isinstance(value, float) or math.isnan(value):

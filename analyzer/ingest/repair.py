@@ -29,7 +29,7 @@ def loads(raw: bytes, fraction: Callable[[str], object] = float) -> object:
         text = cure(text)
         try:
             value: object = json.loads(text, strict=False, parse_float=fraction)
-        except (ValueError, ArithmeticError, RecursionError):
+        except (ValueError, RecursionError):
             continue
         return value
     raise ValueError(f"{len(raw):,} bytes that no repair makes JSON")

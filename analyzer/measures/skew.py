@@ -23,7 +23,7 @@ from analyzer.model.run import Run
 from analyzer.once import once
 
 PERSISTENT = 0.5
-"""Share of the calls whose last rank is told, and of the group's waiting, beyond which a rank's lateness is no chance."""
+"""Share of the calls whose last rank is told, and of the group's waiting, beyond which a rank's lateness is no chance."""  # noqa: E501
 
 SURE = 0.01
 """Chance, at most, that a rank is last so often though all are alike."""
