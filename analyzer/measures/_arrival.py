@@ -93,7 +93,7 @@ def _last_end(trace: Trace, rows: Integers) -> Nanoseconds:
 
 
 def reasons(run: Run, part: GroupWaits, way: Approach, late: tuple[int, Mask]) -> tuple[Reason, ...]:
-    """What the rank at a place does longer than the others, largest excess first; each sort, and the kernels of compute.  # noqa: E501
+    """What the rank at a place does longer than the others, largest excess first: each sort, and kernels.
 
     Args:
         run: the run.

@@ -6,10 +6,9 @@ counts where the clock's error is small against the wait, and their agreement is
 
 Not every call waits for all ranks. Where a rank has left before another came (the send phase of a split dispatch, a
 broadcast's root, a buffered send), arrivals say nothing of waiting, and the call is judged by shortest duration.
-Kernels that set an exchange up (`comm_setup`) are barriers and are treated as the exchange. A kernel that also computes
-(fused) counts its arithmetic as transfer. Where a rank's trace or call is missing, waiting is a lower bound: it may have
-come later still.
-
+Kernels that set an exchange up (`comm_setup`) are barriers and are treated as the exchange. A kernel that also
+computes (fused) counts its arithmetic as transfer. Where a rank's trace or call is missing, waiting is a lower bound:
+it may have come later still.
 """
 
 from __future__ import annotations
@@ -205,7 +204,11 @@ def judge(waiting_ns: int, duration_ns: int) -> tuple[Verdict, str]:
 
 
 def _verdict(
-    group: Group, used: Nanoseconds, length: Nanoseconds, totals: tuple[int | None, int], agrees: bool | None  # noqa: FBT001 (None: there is nothing to agree)
+    group: Group,
+    used: Nanoseconds,
+    length: Nanoseconds,
+    totals: tuple[int | None, int],
+    agrees: bool | None,  # noqa: FBT001 (None: there is nothing to agree)
 ) -> tuple[Verdict, str]:
     verdict, reason = judge(int(used.sum()), int(length.sum()))
     if agrees is False and totals[0] is not None:
