@@ -23,7 +23,11 @@ def rules_page():
     known = sorted(offers(rules, "check").values(), key=lambda rule: rule.code)
     parts = [GENERATED + "# Rules\n"]
     for question in Question:
-        listed = [f"- [{rule.code} {rule.name}](#{rule.code.lower()}-{rule.name})" for rule in known if rule.question == question]
+        listed = [
+            f"- [{rule.code} {rule.name}](#{rule.code.lower()}-{rule.name})"
+            for rule in known
+            if rule.question == question
+        ]
         parts.append(f"\n{question.value}. {question.text}\n\n" + "\n".join(listed) + "\n")
     pages = (rule_page(rule).replace("\n## ", "\n### ").replace("# ", "## ", 1) for rule in known)
     return "".join(parts) + "\n" + "\n".join(pages)

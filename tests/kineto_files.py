@@ -23,7 +23,9 @@ def events_of(trace, pid=1000):
     records = {int(at): row for row, at in enumerate(trace.collectives.activity)}
     for at in range(len(trace.activities)):
         name = trace.activities.name[at]
-        category = "gpu_memcpy" if name.startswith("Memcpy") else "gpu_memset" if name.startswith("Memset") else "kernel"
+        category = (
+            "gpu_memcpy" if name.startswith("Memcpy") else "gpu_memset" if name.startswith("Memset") else "kernel"
+        )
         args = {"device": trace.rank, "stream": int(trace.activities.lane[at])}
         if trace.activities.correlation[at] != ABSENT:
             args["correlation"] = int(trace.activities.correlation[at])
@@ -32,7 +34,11 @@ def events_of(trace, pid=1000):
         if at in records:
             args |= _collective(trace.collectives, records[at])
         rows.append(_complete(category, name, trace.activities, at, trace.rank, int(trace.activities.lane[at]), args))
-    for column, category in ((trace.calls, "cuda_runtime"), (trace.ops, "cpu_op"), (trace.annotations, "user_annotation")):
+    for column, category in (
+        (trace.calls, "cuda_runtime"),
+        (trace.ops, "cpu_op"),
+        (trace.annotations, "user_annotation"),
+    ):
         for at in range(len(column)):
             args = {"correlation": int(column.correlation[at])} if column.correlation[at] != ABSENT else {}
             rows.append(_complete(category, column.name[at], column, at, pid, pid + int(column.lane[at]), args))
@@ -41,7 +47,16 @@ def events_of(trace, pid=1000):
 
 def _complete(category, name, columns, at, pid, tid, args):
     start_us, end_us = (STARTED_US + ns / 1000 for ns in (columns.start_ns[at], columns.end_ns[at]))
-    return {"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": round(start_us, 3), "dur": round(end_us - start_us, 3), "args": args}
+    return {
+        "ph": "X",
+        "cat": category,
+        "name": name,
+        "pid": pid,
+        "tid": tid,
+        "ts": round(start_us, 3),
+        "dur": round(end_us - start_us, 3),
+        "args": args,
+    }
 
 
 def _collective(records, row):
@@ -59,11 +74,24 @@ def _collective(records, row):
 def document(trace, world_size=None, events=None):
     """The whole file as an object."""
     ranks = list(range(world_size or trace.rank + 1))
-    group = {"pg_name": "0", "pg_desc": "default_pg", "backend_config": "cuda:nccl", "pg_size": len(ranks), "ranks": ranks}
+    group = {
+        "pg_name": "0",
+        "pg_desc": "default_pg",
+        "backend_config": "cuda:nccl",
+        "pg_size": len(ranks),
+        "ranks": ranks,
+    }
     return {
         "schemaVersion": 1,
         "deviceProperties": [{"id": trace.rank, **DEVICE}],
-        "distributedInfo": {"backend": "nccl", "rank": trace.rank, "world_size": len(ranks), "pg_count": 1, "pg_config": [group], "nccl_version": "2.27.3"},
+        "distributedInfo": {
+            "backend": "nccl",
+            "rank": trace.rank,
+            "world_size": len(ranks),
+            "pg_count": 1,
+            "pg_config": [group],
+            "nccl_version": "2.27.3",
+        },
         "cuda_runtime_version": 12080,
         "displayTimeUnit": "ms",
         "baseTimeNanoseconds": BASE_NS,

@@ -29,7 +29,8 @@ def test_a_function_is_one_thought(path):
     long = [
         f"{node.name}: {node.end_lineno - node.lineno + 1} lines"
         for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno - node.lineno + 1 > MOST_FUNCTION_LINES
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.end_lineno - node.lineno + 1 > MOST_FUNCTION_LINES
     ]
     assert long == []
 
@@ -71,6 +72,13 @@ def test_a_contract_bites_when_it_is_broken(tmp_path):
     (tmp_path / "pyproject.toml").write_text(config)
     (tmp_path / "analyzer" / "units.py").write_text('"""Broken on purpose."""\n\nimport analyzer.report\n')
     script = "from importlinter.cli import lint_imports; import sys; sys.exit(lint_imports())"
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False, env={"PYTHONPATH": str(tmp_path), "PATH": ""})
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PYTHONPATH": str(tmp_path), "PATH": ""},
+    )
     assert done.returncode == 1
     assert "Imports only run downwards BROKEN" in done.stdout

@@ -20,10 +20,21 @@ spans = st.lists(
     max_size=30,
 )
 host = st.lists(
-    st.tuples(st.sampled_from(list(sketch.HOST.values())), st.integers(0, 300), st.integers(0, 60), st.integers(1, 2), st.integers(-1, 20)),
+    st.tuples(
+        st.sampled_from(list(sketch.HOST.values())),
+        st.integers(0, 300),
+        st.integers(0, 60),
+        st.integers(1, 2),
+        st.integers(-1, 20),
+    ),
     max_size=20,
 )
-marks = st.lists(st.tuples(st.sampled_from(list(sketch.STEPS.values())), st.integers(0, 300), st.integers(0, 60), st.just(1), st.just(-1)), max_size=5)
+marks = st.lists(
+    st.tuples(
+        st.sampled_from(list(sketch.STEPS.values())), st.integers(0, 300), st.integers(0, 60), st.just(1), st.just(-1)
+    ),
+    max_size=5,
+)
 
 
 def _columns(rows, shift_ns=0, process=0):
@@ -73,7 +84,9 @@ def test_subclasses_sum_to_their_term(device, calls, steps):
 
 @given(spans, host, marks, st.integers(-(10**15), 10**15))
 def test_shifting_the_clock_changes_nothing(device, calls, steps, shift_ns):
-    assert _totals(Run("a", (_trace(device, calls, steps),))) == _totals(Run("b", (_trace(device, calls, steps, shift_ns=shift_ns),)))
+    assert _totals(Run("a", (_trace(device, calls, steps),))) == _totals(
+        Run("b", (_trace(device, calls, steps, shift_ns=shift_ns),))
+    )
 
 
 @given(st.data(), spans)

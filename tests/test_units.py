@@ -7,7 +7,15 @@ from analyzer import units
 
 @pytest.mark.parametrize(
     ("ns", "text"),
-    [(0, "0 ns"), (999, "999 ns"), (1_000, "1.00 µs"), (9_999, "10.0 µs"), (12_345, "12.3 µs"), (99_999_999, "100 ms"), (1_234_500_000, "1.23 s")],
+    [
+        (0, "0 ns"),
+        (999, "999 ns"),
+        (1_000, "1.00 µs"),
+        (9_999, "10.0 µs"),
+        (12_345, "12.3 µs"),
+        (99_999_999, "100 ms"),
+        (1_234_500_000, "1.23 s"),
+    ],
 )
 def test_durations_show_three_digits(ns, text):
     assert units.duration(ns) == text

@@ -25,6 +25,9 @@ from analyzer.once import once
 PERSISTENT = 0.5
 """Share of the calls whose last rank is told, and of the group's waiting, beyond which a rank's lateness is no chance."""  # noqa: E501
 
+OWN = 0.5
+"""Share of what a rank causes beyond which its lateness is its own."""
+
 SURE = 0.01
 """Chance, at most, that a rank is last so often though all are alike."""
 
@@ -77,6 +80,7 @@ class LateRank:
         chance: share of calls in which any rank would be last if all were alike.
         is_persistent: last in more than half of `calls`, which chance cannot explain, and cause of more than half of
             the group's waiting. Else lateness is random, or too small to tell.
+        is_own: more than half of what it causes is its own doing, not inherited.
         caused_ns: waiting of the other ranks while it was last.
         own_ns: the part of it that arose since the collective before, of whatever group; the rest is inherited.
         median_late_ns: how much later than the rank before it, median over the calls in which it is last.
@@ -91,6 +95,7 @@ class LateRank:
     interval: tuple[float, float]
     chance: float
     is_persistent: bool
+    is_own: bool
     caused_ns: int
     own_ns: int
     median_late_ns: int
@@ -122,12 +127,12 @@ def late_ranks(run: Run) -> tuple[LateRank, ...]:
 
 
 def late_rank(run: Run) -> LateRank | None:
-    """The persistent late rank whose own lateness costs the run most; None where none is persistent.
+    """The persistent late rank whose own lateness costs the run most; None where none is late by itself.
 
     Raises:
         MissingEvidenceError: as `late_ranks`.
     """
-    return next((late for late in late_ranks(run) if late.is_persistent), None)
+    return next((late for late in late_ranks(run) if late.is_persistent and late.is_own), None)
 
 
 def wait_matrix(run: Run) -> Nanoseconds:
@@ -181,6 +186,7 @@ def _late(run: Run, part: GroupWaits) -> LateRank:
             and times[place] > PERSISTENT * told.sum()
             and caused[mine].sum() > PERSISTENT * caused.sum()
         ),
+        is_own=bool(own[mine].sum() > OWN * caused[mine].sum()),
         caused_ns=int(caused[mine].sum()),
         own_ns=int(own[mine].sum()),
         median_late_ns=int(np.median(margin[mine])) if mine.any() else 0,
