@@ -41,7 +41,7 @@ fix: $(VENV)/.dev ## format and repair what ruff can
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.hta ## reading and breakdown beside Holistic Trace Analysis, as ratios
-	$(BIN)/python tests/bench.py
+	$(BIN)/python tests/bench.py --peer $(BIN)/python
 
 wheel: $(VENV)/.dev ## build the wheel and try it in an empty environment
 	$(BIN)/pytest -q tests/test_wheel.py -m slow

@@ -18,7 +18,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-OURS = "import sys; from pathlib import Path; from analyzer.ingest.kineto import Detail, read; read(Path(sys.argv[1]), Detail.BREAKDOWN)"
+OURS = (
+    "import sys; from analyzer.ingest.load import load; from analyzer.ingest.detail import Detail; "
+    "from analyzer.measures.breakdown import breakdown; breakdown(load(sys.argv[1], detail=Detail.BREAKDOWN))"
+)
 PEER = "import sys; from hta.trace_analysis import TraceAnalysis; TraceAnalysis(trace_dir=sys.argv[2]).get_temporal_breakdown(visualize=False)"
 
 EVENTS = 1_000_000

@@ -15,7 +15,7 @@ from analyzer.units import count
 
 SERVER_ARGS = "server_args.json"
 SUFFIXES = (".json", ".json.gz")
-REPORTS = (MANIFEST, SERVER_ARGS, "topology.json")
+REPORTS = (MANIFEST, SERVER_ARGS, "server_info.json", "topology.json")
 SHOWN_NAMES = 3
 _MERGED_BESIDE = "a merged trace beside those of its ranks was left out"
 
