@@ -49,6 +49,19 @@ def test_without_the_package_the_error_says_how_to_install_it(monkeypatch, tmp_p
     )
 
 
+def test_a_host_without_a_device_is_refused_before_it_is_asked(monkeypatch, tmp_path):
+    monkeypatch.setattr(hta, "version", lambda _: "0.6.1")
+    (tmp_path / "rank0.json").write_text(
+        '{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1, "dur": 2, "args": {}}]}'
+    )
+    reason = "a trace without device work: it reads kernels only"
+    assert hta.second_opinion(load(tmp_path)) == {
+        "tool": "traceinsight 0.6.1",
+        "breakdown": [{"rank": 0, "unknown": reason, "entries_read": 1}],
+        "critical_path": {"rank": 0, "annotation": "", "unknown": reason},
+    }
+
+
 def test_a_rank_is_one_line_of_its_three_terms():
     assert hta_lines(opinion())[2] == (
         "rank 0: window 200 µs, compute 100 µs (50.0 %), non-compute 60.0 µs (30.0 %), idle 40.0 µs (20.0 %)"

@@ -38,6 +38,8 @@ REASON = 120
 FAULTS = (AssertionError, AttributeError, EOFError, IndexError, KeyError, OSError, TypeError, ValueError)
 """What it has been seen to stop with: lists at top level (AttributeError), no kernels (IndexError), no events
 (KeyError), columns that pandas 3 does not widen (TypeError), gzip cut short (EOFError), damaged JSON (ValueError)."""
+PANDAS_3 = "Invalid value"
+"""In the text of that TypeError; traceinsight 0.6.1 writes row numbers into a column narrowed to 16 bits."""
 
 Opinion = dict[str, Any]
 
@@ -181,7 +183,8 @@ def _named_for_it(job: _Job) -> str:
 
 def _stopped(fault: Exception) -> Opinion:
     text = " ".join(str(fault).split())
-    return {"unknown": f"it stopped with {type(fault).__name__}: {text[:REASON]}"}
+    cure = "; pip install 'pandas<3' cures it" if isinstance(fault, TypeError) and PANDAS_3 in text else ""
+    return {"unknown": f"it stopped with {type(fault).__name__}: {text[:REASON]}{cure}"}
 
 
 def _breakdown(held: Any, rank: int) -> Opinion:  # noqa: ANN401 (its own type)
