@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types layers docs docs-check goldens fix bench wheel clean
+.PHONY: help demo test check lint types layers docs docs-check goldens fix bench oracle wheel clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -42,6 +42,9 @@ fix: $(VENV)/.dev ## format and repair what ruff can
 
 bench: $(VENV)/.hta ## reading and breakdown beside Holistic Trace Analysis, as ratios
 	$(BIN)/python tests/bench.py --peer $(BIN)/python
+
+oracle: $(VENV)/.hta ## compare with Holistic Trace Analysis on real traces
+	$(BIN)/pytest -q tests/test_oracle_hta.py tests/test_second_opinion.py
 
 wheel: $(VENV)/.dev ## build the wheel and try it in an empty environment
 	$(BIN)/pytest -q tests/test_wheel.py -m slow

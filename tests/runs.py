@@ -56,7 +56,8 @@ class Truth:
     """What is so, whatever the traces say. Lists are by trace, arrays over the trace's activities.
 
     Attributes:
-        late_rank: rank of the run that is late at every collective; None where none is, or its trace is absent.
+        late_rank: rank of the run that is late at every collective; None where none is, or its trace is absent, or
+            those of all ranks of its tp group are: then nobody is seen to wait for it.
         call: number of the collective, unique over groups; ABSENT for other work.
         group: number of the group; ABSENT for other work.
         wait_ns: waiting for those participants of which the run shows the call.
@@ -108,7 +109,7 @@ def random_run(seed):
 def build(choice):
     """The run and the truth of a draw."""
     gone = _gone(choice)
-    truth = Truth(None if choice.late in gone else choice.late)
+    truth = Truth(_seen_late(choice, gone))
     traces, seen = [], []
     for engine in range(choice.engines):
         calls = simulate(choice, engine)
@@ -133,6 +134,14 @@ def _gone(choice):
     """Absent ranks; the first two stay, so that there is something to match."""
     free = np.arange(2, choice.ranks * choice.engines)
     return set(choice.rng.choice(free, min(choice.absent, free.size), replace=False).tolist())
+
+
+def _seen_late(choice, gone):
+    """The late rank, if its trace and that of one of its group are there."""
+    if choice.late is None or choice.late in gone:
+        return None
+    mates = next(members for members in groups(choice, "tp") if choice.late in members)
+    return choice.late if set(mates) - gone - {choice.late} else None
 
 
 def _clock(choice):

@@ -97,6 +97,7 @@ def _drift(own_ns: Reals, gap_ns: Reals) -> float:
     if not apart.any():
         return 0.0
     slope = float(np.median((level[right] - level[left])[apart] / run[apart]))
-    open_ns = spread(level - slope * at) / np.sqrt(blocks)
+    # Times spread evenly over a window have a standard deviation of its length over the root of 12.
+    open_ns = spread(level - slope * at) * np.sqrt(12 / blocks)
     moved_ns = abs(slope) * float(at[-1] - at[0])
     return slope if moved_ns > SURE * open_ns and abs(slope) <= MAX_DRIFT else 0.0
