@@ -155,7 +155,7 @@ def collective_rows(run: Run) -> list[CollectiveRow]:
         rows.append(
             CollectiveRow(
                 group=list(members),
-                dimension=run.layout.axis_of(members) or "unknown",
+                dimension=run.layout.axis_of(members, row.kind) or "unknown",
                 kind=row.kind,
                 count=row.count,
                 bytes=row.message_bytes,

@@ -10,6 +10,7 @@ from analyzer.ingest.load import load
 from analyzer.measures.steps import step_summary
 from analyzer.measures.traffic import traffic
 from analyzer.rule import Question
+from analyzer.tables import collective_rows
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_traces"
 LARGEST_BYTES = 200_000
@@ -96,3 +97,8 @@ def test_drawn_samples_are_as_their_drawings_say(tmp_path, monkeypatch):
     for path in (tmp_path / "sample_traces" / "drawn").rglob("*.*"):
         committed = SAMPLES / path.relative_to(tmp_path / "sample_traces")
         assert committed.read_bytes() == path.read_bytes(), committed
+
+
+def test_the_exchange_of_experts_that_share_their_ranks_with_replicas_is_theirs():
+    rows = collective_rows(load(SAMPLES / "recorded" / "ep2"))
+    assert [(row.kind, row.dimension) for row in rows] == [("all_to_all", "ep")]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 AXES = ("tp", "pp", "dp", "ep", "cp", "dcp")
+EXCHANGES = ("dispatch", "combine", "all_to_all")
 
 
 class Source(str, Enum):
@@ -35,8 +36,13 @@ class Layout:
     source: Source = Source.UNKNOWN
     evidence: dict[str, str] = field(default_factory=dict)
 
-    def axis_of(self, ranks: tuple[int, ...]) -> str | None:
-        """The axis that has exactly this rank group; None where none or several have."""
+    def axis_of(self, ranks: tuple[int, ...], operation: str = "") -> str | None:
+        """The axis that has exactly this rank group; None where none has, or several and the operation tells none apart.
+
+        Experts and data-parallel replicas often share their ranks: an exchange between all is then the experts'.
+        """
         members = tuple(sorted(ranks))
         found = [axis for axis, groups in self.groups.items() if members in groups]
+        if len(found) > 1 and operation in EXCHANGES and "ep" in found:
+            return "ep"
         return found[0] if len(found) == 1 else None
