@@ -37,7 +37,7 @@ class Layout:
     evidence: dict[str, str] = field(default_factory=dict)
 
     def axis_of(self, ranks: tuple[int, ...], operation: str = "") -> str | None:
-        """The axis that has exactly this rank group; None where none has, or several and the operation tells none apart.
+        """The axis that has exactly this rank group; None where none has, or several and no operation decides.
 
         Experts and data-parallel replicas often share their ranks: an exchange between all is then the experts'.
         """
