@@ -9,6 +9,7 @@ lse = log(e^lse_a + e^lse_b), out = out_a e^(lse_a - lse) + out_b e^(lse_b - lse
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import torch
@@ -95,7 +96,7 @@ class Peers:
         return torch.arange(self.rank, context, self.size)
 
 
-class SplitKV:
+class SplitKV(ABC):
     """Keys and values of some positions; the base of context parallelism in prefill and in decode.
 
     Decoding is the same for both: the token's key goes to rank position mod size, every rank attends over what it
@@ -123,13 +124,13 @@ class SplitKV:
             return self.prompt_positions()
         return torch.arange(self.length, self.length + tokens, device=self.device)
 
+    @abstractmethod
     def prompt_positions(self) -> Tensor:
         """Positions of the prompt that this rank computes."""
-        raise NotImplementedError
 
+    @abstractmethod
     def prefill(self, slot: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Attention of the prompt; what this rank keeps of it is kept."""
-        raise NotImplementedError
 
     def attend(self, slot: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         """Prompt or one decoded token, as the length says."""
@@ -171,9 +172,9 @@ class SplitKV:
         self.kept += int(self.owns_next)
         self.length += 1
 
+    @abstractmethod
     def kept_of_prompt(self) -> int:
         """Prompt tokens that this rank keeps."""
-        raise NotImplementedError
 
 
 class PrefillSplitKV(SplitKV):

@@ -12,10 +12,10 @@ from torch import Tensor
 from collectors._context import PrefillSplitKV
 from collectors._model import Transformer
 from collectors._settings import Settings
-from collectors._workload import Place, Workload
+from collectors._workload import BatchWorkload, Place
 
 
-class ContextParallel(Workload):
+class ContextParallel(BatchWorkload):
     """Some positions of every sequence."""
 
     AXES = ("cp",)

@@ -11,10 +11,10 @@ from torch import Tensor
 from collectors._context import DecodeSplitKV
 from collectors._model import Transformer
 from collectors._settings import Settings
-from collectors._workload import Place, Workload
+from collectors._workload import BatchWorkload, Place
 
 
-class DecodeContextParallel(Workload):
+class DecodeContextParallel(BatchWorkload):
     """Some positions of every sequence's cache."""
 
     AXES = ("dcp",)

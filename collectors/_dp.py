@@ -14,10 +14,10 @@ from torch.profiler import record_function
 from collectors._kv import LocalKV
 from collectors._model import Transformer
 from collectors._settings import Settings
-from collectors._workload import DUMMY_STEP, Clock, Place, Sampler, Workload, greedy
+from collectors._workload import DUMMY_STEP, BatchWorkload, Clock, Place, Sampler, greedy
 
 
-class DataParallel(Workload):
+class DataParallel(BatchWorkload):
     """One replica."""
 
     AXES = ("dp",)

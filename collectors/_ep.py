@@ -21,7 +21,7 @@ from collectors._context import Peers
 from collectors._kv import LocalKV
 from collectors._model import SwiGLU, Transformer
 from collectors._settings import ModelSize, Settings
-from collectors._workload import Facts, Place, Workload
+from collectors._workload import BatchWorkload, Facts, Place
 
 # Spread of Gumbel noise. Were the router's scores such noise, adding log p to them would choose each expert with
 # probability p; they are near normal, so that the popularity that `skew` asks for is met roughly: run.json has counts.
@@ -90,7 +90,7 @@ class MixtureOfExperts(nn.Module):
         return back
 
 
-class ExpertParallel(Workload):
+class ExpertParallel(BatchWorkload):
     """Some sequences, and some experts of every layer."""
 
     AXES = ("ep", "dp")

@@ -14,10 +14,10 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 from collectors._kv import LocalKV
 from collectors._model import Transformer
 from collectors._settings import Settings
-from collectors._workload import Place, Workload
+from collectors._workload import BatchWorkload, Place
 
 
-class TensorParallel(Workload):
+class TensorParallel(BatchWorkload):
     """A share of every layer's heads and columns."""
 
     AXES = ("tp",)

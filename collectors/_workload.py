@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -91,11 +92,10 @@ class Clock:
             torch.cuda.current_stream().synchronize()
 
 
-class Workload:
+class Workload(ABC):
     """One rank's share of a workload.
 
-    A round is a prefill step and `settings.steps` decode steps on a fresh batch. Most workloads say how the two are
-    computed; those in which ranks do different things replace `round`.
+    A round is a prefill step and `settings.steps` decode steps on a fresh batch.
 
     Attributes:
         AXES: parallel axes that the degree splits.
@@ -109,22 +109,9 @@ class Workload:
         self.place = place
         self.rows = (0, settings.batch)
 
-    def prefill(self, prompt: Tensor) -> Tensor:
-        """Logits of the token after the prompt: [rows, context] → [rows, vocab]. Starts a new cache."""
-        raise NotImplementedError
-
-    def decode(self, tokens: Tensor) -> Tensor:
-        """Logits of the token after these: [rows] → [rows, vocab]."""
-        raise NotImplementedError
-
+    @abstractmethod
     def round(self, number: int, clock: Clock, sample: Sampler = greedy) -> None:
         """Serve one batch; `number` chooses the prompts."""
-        prompt = self.prompt(number)
-        with clock.step("prefill", len(prompt), prompt.numel()):
-            tokens = sample(self.prefill(prompt))
-        for _ in range(self.settings.steps):
-            with clock.step("decode", len(prompt), len(prompt)):
-                tokens = sample(self.decode(tokens))
 
     def prompt(self, number: int) -> Tensor:
         """This rank's prompts of a round, [rows, context]; the same batch on all ranks, whatever the degree."""
@@ -163,7 +150,7 @@ class Workload:
         """Rank groups of the axes whose collectives are in the trace."""
         return {self.AXES[0]: [list(range(self.place.world))]} if self.AXES else {}
 
-    def forget(self) -> None:
+    def forget(self) -> None:  # noqa: B027 (most workloads keep none)
         """Drop the facts of the rounds so far: what follows is profiled."""
 
     def facts(self) -> Facts:
@@ -174,3 +161,24 @@ class Workload:
     def summary(_facts: Sequence[Facts]) -> Facts:
         """Entries of `run.json` from the facts of all ranks."""
         return {}
+
+
+class BatchWorkload(Workload):
+    """A workload whose ranks all do the same: prefill the batch, then decode it step by step."""
+
+    @abstractmethod
+    def prefill(self, prompt: Tensor) -> Tensor:
+        """Logits of the token after the prompt: [rows, context] → [rows, vocab]. Starts a new cache."""
+
+    @abstractmethod
+    def decode(self, tokens: Tensor) -> Tensor:
+        """Logits of the token after these: [rows] → [rows, vocab]."""
+
+    def round(self, number: int, clock: Clock, sample: Sampler = greedy) -> None:
+        """Serve one batch; `number` chooses the prompts."""
+        prompt = self.prompt(number)
+        with clock.step("prefill", len(prompt), prompt.numel()):
+            tokens = sample(self.prefill(prompt))
+        for _ in range(self.settings.steps):
+            with clock.step("decode", len(prompt), len(prompt)):
+                tokens = sample(self.decode(tokens))

@@ -30,6 +30,7 @@ from collections.abc import Iterator
 
 from analyzer.finding import Basis, Evidence, Finding, Severity
 from analyzer.measures.breakdown import breakdown
+from analyzer.measures.cost import mean_window_ns
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
 from analyzer.units import share
@@ -52,7 +53,7 @@ def check(run: Run) -> Iterator[Finding]:
     if mean == 0 or shares[busiest] < (1 + EXCESS) * mean:
         return
     excess = shares[busiest] - mean
-    window_ns = sum(part.window.total_ns for part in parts) // len(parts)
+    window_ns = mean_window_ns(run)
     yield Finding(
         f"rank {busiest} computes {share(shares[busiest])} of its window, the mean is {share(mean)}",
         Severity.WARNING,

@@ -34,7 +34,7 @@ from analyzer.measures.moves import moves
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
-from analyzer.units import share
+from analyzer.units import count, share
 
 NOTABLE = 0.01
 """Of the window; healthy graph-replayed decode steps stay below half a percent."""
@@ -58,7 +58,7 @@ def check(run: Run) -> Iterator[Finding]:
     calls = sum(move.count for move in rows)
     kind = "some from pageable memory" if pageable else "from pinned memory"
     yield Finding(
-        f"{calls:,} copies between host and device ({kind}) take {share(lost.share)} of the window alone",
+        f"{count(calls, 'copy', 'copies')} between host and device ({kind}): {share(lost.share)} of the window alone",
         Severity.WARNING if lost.share >= GRAVE else Severity.INFO,
         Basis.MEASURED,
         Evidence(run.ranks, names=tuple(dict.fromkeys(name for move in rows for name in move.names))),

@@ -31,6 +31,7 @@ from collections.abc import Iterator
 from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.breakdown import breakdown
 from analyzer.measures.cost import cost, exposed, longest
+from analyzer.measures.waits import is_told
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
@@ -58,12 +59,12 @@ def check(run: Run) -> Iterator[Finding]:
     if lost.share < NOTABLE:
         return
     worst = max(breakdown(run), key=lambda part: part.communication.total_ns)
-    basis = Basis.MEASURED if len(run.traces) > 1 else Basis.DERIVED
-    whose = "" if basis is Basis.MEASURED else ", waiting for peers included"
+    told = is_told(run, *REDUCTIONS)
+    whose = "" if told else ", waiting for peers not told apart"
     yield Finding(
         f"reductions take {share(lost.share)} of the window with no compute beside them{whose}",
         Severity.WARNING,
-        basis,
+        Basis.MEASURED if told else Basis.DERIVED,
         Evidence((worst.rank,), longest(worst.communication), REDUCTIONS),
         (
             "Fuse it with the norm that follows (fuse_allreduce_rms, --enable-flashinfer-allreduce-fusion).",

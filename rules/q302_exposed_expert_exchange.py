@@ -31,6 +31,7 @@ from collections.abc import Iterator
 from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.breakdown import breakdown
 from analyzer.measures.cost import cost, exposed, longest
+from analyzer.measures.waits import is_told
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
@@ -53,11 +54,13 @@ def check(run: Run) -> Iterator[Finding]:
     lost = cost(run, exposed(Kind.COMMUNICATION, *EXCHANGES))
     if lost.share < NOTABLE:
         return
+    told = is_told(run, *EXCHANGES)
+    whose = "" if told else ", waiting for peers not told apart"
     worst = max(breakdown(run), key=lambda part: part.communication.total_ns)
     yield Finding(
-        f"dispatch and combine take {share(lost.share)} of the window with no compute beside them",
+        f"dispatch and combine take {share(lost.share)} of the window with no compute beside them{whose}",
         Severity.WARNING,
-        Basis.MEASURED if len(run.traces) > 1 else Basis.DERIVED,
+        Basis.MEASURED if told else Basis.DERIVED,
         Evidence((worst.rank,), longest(worst.communication), EXCHANGES),
         (
             "Overlap two half batches (vLLM: --enable-dbo, SGLang: --enable-two-batch-overlap).",

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 
 from analyzer.errors import MissingEvidenceError
 from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
-from analyzer.measures.breakdown import breakdown
+from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.traffic import traffic
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
@@ -58,8 +58,7 @@ def check(run: Run) -> Iterator[Finding]:
         )
     small = [row for row in rows if row.message_bytes is not None and row.message_bytes <= SMALL_BYTES]
     calls, exposed_ns = sum(row.count for row in small), sum(row.exposed_ns for row in small)
-    parts = breakdown(run)
-    window_ns = sum(part.window.total_ns for part in parts) // len(parts)
+    window_ns = mean_window_ns(run)
     if calls < MANY or exposed_ns < NOTABLE * window_ns:
         return
     largest = max(row.message_bytes or 0 for row in small)

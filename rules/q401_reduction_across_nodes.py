@@ -30,7 +30,7 @@ from collections.abc import Iterator
 
 from analyzer.errors import MissingEvidenceError
 from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
-from analyzer.measures.breakdown import breakdown
+from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.traffic import traffic
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
@@ -52,8 +52,7 @@ EACH_LAYER = ("all_reduce", "reduce_scatter", "all_gather", "dispatch", "combine
     ),
 )
 def check(run: Run) -> Iterator[Finding]:
-    parts = breakdown(run)
-    window_ns = sum(part.window.total_ns for part in parts) // max(len(parts), 1)
+    window_ns = mean_window_ns(run)
     for row in traffic(run):
         members = row.group or run.ranks
         if row.kind not in EACH_LAYER or len(members) == 1:

@@ -29,7 +29,7 @@ from collections.abc import Iterator
 
 from analyzer.errors import MissingEvidenceError
 from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
-from analyzer.measures.breakdown import breakdown
+from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.traffic import traffic
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
@@ -56,8 +56,7 @@ NOTABLE = 0.05
     ),
 )
 def check(run: Run) -> Iterator[Finding]:
-    parts = breakdown(run)
-    window_ns = sum(part.window.total_ns for part in parts) // max(len(parts), 1)
+    window_ns = mean_window_ns(run)
     for row in traffic(run):
         members = row.group or run.ranks
         if row.kind != "all_reduce" or not all(name.startswith("nccl") for name in row.names):

@@ -27,8 +27,7 @@ Total = compute / n + communication(n): a step from n to n/2 gains as long as co
 from collections.abc import Iterator
 
 from analyzer.finding import Basis, Evidence, Finding, Severity
-from analyzer.measures.breakdown import breakdown
-from analyzer.measures.cost import between_ranks, cost
+from analyzer.measures.cost import between_ranks, cost, mean_window_ns
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
 from analyzer.units import share
@@ -44,7 +43,7 @@ def check(run: Run) -> Iterator[Finding]:
     excess_ns = added.time_ns - computing.time_ns
     if excess_ns <= 0:
         return
-    window_ns = sum(part.window.total_ns for part in breakdown(run)) // len(run.traces)
+    window_ns = mean_window_ns(run)
     yield Finding(
         f"communication and waiting take {share(added.share)} of the window, compute {share(computing.share)}: "
         "half the degree may be as fast",

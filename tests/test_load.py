@@ -198,3 +198,15 @@ def test_a_merged_file_beside_those_of_its_ranks_is_left_out(tmp_path):
     run = load(tmp_path)
     assert run.ranks == (0, 1)
     assert any("merged trace" in note.text for note in run.notes)
+
+
+def test_tasks_that_mindspore_writes_twice_are_read_once(tmp_path):
+    tasks = [
+        {"ph": "M", "name": "process_name", "pid": 5, "tid": 0, "ts": 0, "args": {"name": "Ascend Hardware"}},
+        {"ph": "X", "name": "MatMul", "pid": 5, "tid": 2, "ts": 10.0, "dur": 4.0, "args": {"Task Type": "AI_CORE"}},
+    ]
+    for name in ("msprof_0_1.json", "task_time_0_1.json"):
+        (tmp_path / name).write_text(json.dumps(tasks))
+    run = load(tmp_path)
+    assert len(run.traces) == 1
+    assert any("repeat what the msprof files beside them hold" in note.text for note in run.notes)

@@ -39,7 +39,7 @@ def test_warnings_fail_and_remarks_do_not():
     cases = {case.get("name")[:4]: case for case in ET.fromstring(render(report_of("launch_bound"))).iter("testcase")}
     assert cases["Q602"].find("failure").get("type") == "warning"
     assert cases["Q201"].find("failure") is None
-    assert "copies between host and device" in cases["Q201"].findtext("system-out")
+    assert "1 copy between host and device" in cases["Q201"].findtext("system-out")
 
 
 def test_an_unknown_rule_is_skipped_with_its_cure():

@@ -11,7 +11,7 @@ from analyzer.measures.breakdown import breakdown
 from analyzer.measures.clock import clock
 from analyzer.measures.collectives import match
 from analyzer.measures.skew import late_ranks, wait_matrix
-from analyzer.measures.waits import Verdict, waits
+from analyzer.measures.waits import Verdict, is_told, waits
 from analyzer.model.events import ABSENT, Activities, Events, Labels
 from analyzer.model.kind import Cause
 from analyzer.model.run import Run
@@ -189,3 +189,9 @@ def test_equal_ranks_do_not_wait_and_nobody_is_late():
     assert _waited_us(run) == [0.0, 0.0]
     (part,) = waits(run).groups
     assert part.verdict is Verdict.TRANSFER
+
+
+def test_waiting_that_is_not_told_is_never_called_measured():
+    assert is_told(_two(), "all_reduce")
+    assert not is_told(_two(), "dispatch")
+    assert not is_told(Run("one", (_trace(0, _steps(0)),)), "all_reduce")

@@ -17,6 +17,8 @@ SERVER_ARGS = "server_args.json"
 SUFFIXES = (".json", ".json.gz")
 REPORTS = (MANIFEST, SERVER_ARGS, "server_info.json", "topology.json")
 SHOWN_NAMES = 3
+_WHOLE, _REPEATED = "msprof_", "task_time_"
+"""MindSpore writes the tasks of a device twice."""
 _MERGED_BESIDE = "a merged trace beside those of its ranks was left out"
 
 
@@ -56,6 +58,13 @@ def find(places: tuple[str, ...]) -> Found:
             f"{', '.join(places)}: no trace among {there}; traces end in .pt.trace.json or .json, plain or .gz"
         )
     notes = []
+    whole = {path.parent for path, _ in kept if path.name.startswith(_WHOLE)}
+    repeated = [entry for entry in kept if entry[0].name.startswith(_REPEATED) and entry[0].parent in whole]
+    if repeated:
+        kept = [entry for entry in kept if entry not in repeated]
+        notes.append(
+            Note("task_time files, which repeat what the msprof files beside them hold, were left out", len(repeated))
+        )
     merged = [entry for entry in kept if entry[1].kind is FileKind.MERGED]
     if merged and len(merged) < len(kept):
         kept = [entry for entry in kept if entry[1].kind is not FileKind.MERGED]

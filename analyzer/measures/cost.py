@@ -28,6 +28,12 @@ class Cost:
     share: float
 
 
+def mean_window_ns(run: Run) -> int:
+    """Length of a rank's window, mean over ranks."""
+    parts = breakdown(run)
+    return sum(part.window.total_ns for part in parts) // max(len(parts), 1)
+
+
 def cost(run: Run, lost_ns: Callable[[Breakdown], int]) -> Cost:
     """Mean over ranks of what `lost_ns` takes from each rank's breakdown."""
     parts = breakdown(run)

@@ -124,6 +124,15 @@ def waits(run: Run) -> Waits:
     return Waits(columns, groups, _method(run, common, groups))
 
 
+def is_told(run: Run, *kinds: str) -> bool:
+    """Whether waiting is told from transfer in every group with collectives of these kinds, without a contradiction."""
+    try:
+        groups = [part for part in waits(run).groups if set(kinds) & set(part.group.kinds)]
+    except MissingEvidenceError:
+        return False
+    return bool(groups) and all(part.verdict is not Verdict.INCONCLUSIVE for part in groups)
+
+
 def wait_columns(run: Run) -> tuple[Nanoseconds, ...]:
     """Waiting of every activity, aligned with each trace's activities; zeros where it cannot be told from transfer."""
     try:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -13,6 +12,7 @@ from analyzer._compare_exact import ExactRow, State
 from analyzer._compare_timed import COLLECTIVES, KERNELS, WINDOW, TimedRow
 from analyzer.compare import Comparison, Side, headlines
 from analyzer.render._compare_words import amounts, cells, lying, summed
+from analyzer.render._console import printed
 from analyzer.units import count
 
 SHOWN_DIFFERENCES = 12
@@ -31,18 +31,7 @@ def render(comparison: Comparison, width: int = 80, *, color: bool = False) -> s
         width: columns; 80 fit.
         color: ANSI colours.
     """
-    out = io.StringIO()
-    console = Console(
-        file=out, width=width, force_terminal=color, no_color=not color, highlight=False, emoji=False, markup=False
-    )
-    for part in _parts(comparison):
-        console.print(part)
-    return "\n".join(_inert(line.rstrip()) for line in out.getvalue().splitlines()) + "\n"
-
-
-def _inert(line: str) -> str:
-    """A line that starts with `::` is a command in a GitHub log: a sign that looks alike takes its place."""
-    return line.replace("::", "∷", 1) if line.lstrip().startswith("::") else line
+    return printed(_parts(comparison), width, color=color)
 
 
 def _parts(comparison: Comparison) -> Iterator[RenderableType]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from analyzer._gate_rows import Row, Verdict
 from analyzer.gate import Result
 from analyzer.render import _gate_words as words
+from analyzer.render._console import printed
 
 SHOWN_DIFFERENCES = 12
 _STYLES = {
@@ -31,18 +31,7 @@ def render(result: Result, width: int = 80, *, color: bool = False) -> str:
         width: columns; 80 fit.
         color: ANSI colours.
     """
-    out = io.StringIO()
-    console = Console(
-        file=out, width=width, force_terminal=color, no_color=not color, highlight=False, emoji=False, markup=False
-    )
-    for part in _parts(result):
-        console.print(part)
-    return "\n".join(_inert(line.rstrip()) for line in out.getvalue().splitlines()) + "\n"
-
-
-def _inert(line: str) -> str:
-    """A line that starts with `::` is a command in a GitHub log: a sign that looks alike takes its place."""
-    return line.replace("::", "∷", 1) if line.lstrip().startswith("::") else line
+    return printed(_parts(result), width, color=color)
 
 
 def _parts(result: Result) -> Iterator[RenderableType]:

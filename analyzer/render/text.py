@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
-
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from analyzer.render import _words as words
+from analyzer.render._console import printed
 from analyzer.render._safe import safe
 from analyzer.render._second_opinion import hta_lines
 from analyzer.report import Answer, CollectiveRow, FindingRow, LadderRow, RankBreakdown, Report, StepKind
@@ -46,20 +45,8 @@ def render(report: Report, width: int = 80, *, color: bool = False) -> str:
         color: ANSI colours.
     """
     report = safe(report)
-    out = io.StringIO()
-    console = Console(
-        file=out, width=width, force_terminal=color, no_color=not color, highlight=False, emoji=False, markup=False
-    )
-    console.print(Text(report.verdict, style="bold"))
-    console.print()
-    for part in _parts(report, width):
-        console.print(part)
-    return "\n".join(_inert(line.rstrip()) for line in out.getvalue().splitlines()) + "\n"
-
-
-def _inert(line: str) -> str:
-    """A line that starts with `::` is a command in a GitHub log: a sign that looks alike takes its place."""
-    return line.replace("::", "∷", 1) if line.lstrip().startswith("::") else line
+    parts = (Text(report.verdict, style="bold"), Text(), *_parts(report, width))
+    return printed(parts, width, color=color)
 
 
 def _parts(report: Report, width: int) -> list[RenderableType]:
