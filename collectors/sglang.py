@@ -14,7 +14,7 @@ from collectors._server_options import CLIENTS, need, server_options
 @server_options
 @click.option("--by-stage", is_flag=True, help="Record --steps of prefill and of decode, each into a run of its own.")
 def command(*, by_stage: bool, **options: Any) -> None:  # noqa: ANN401 -- click's
-    r"""Profile running SGLang servers under a load.
+    """Profile running SGLang servers under a load.
 
     \b
     One server:           --url http://127.0.0.1:30000
@@ -23,7 +23,7 @@ def command(*, by_stage: bool, **options: Any) -> None:  # noqa: ANN401 -- click
 
     The server needs no flag to be profiled; start it with --enable-metrics for metrics. It writes traces to --out, or
     to --trace-dir where that is another path on its machine.
-    """
+    """  # noqa: D301 -- click keeps the lines after its mark \b
     if not options["urls"]:
         raise UsageError("give --url URL of a running server, for example --url http://127.0.0.1:30000")
     need(CLIENTS)

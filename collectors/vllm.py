@@ -16,7 +16,7 @@ from collectors._server_options import CLIENTS, json_object, need, server_option
 @click.option("--offline", metavar="MODEL", help="Run this model in an LLM of this process instead of --url.")
 @click.option("--engine-args", metavar="FILE", type=click.Path(path_type=Path), help="JSON arguments of that LLM.")
 def command(*, offline: str | None, engine_args: Path | None, **options: Any) -> None:  # noqa: ANN401 -- click's
-    r"""Profile running vLLM servers under a load.
+    """Profile running vLLM servers under a load.
 
     \b
     One server:           --url http://127.0.0.1:8000
@@ -25,7 +25,7 @@ def command(*, offline: str | None, engine_args: Path | None, **options: Any) ->
 
     Start each server with --profiler-config.profiler torch and --profiler-config.torch_profiler_dir DIR; with
     VLLM_SERVER_DEV_MODE=1 it also tells its layout and where it writes.
-    """
+    """  # noqa: D301 -- click keeps the lines after its mark \b
     if bool(offline) == bool(options["urls"]):
         raise UsageError("give either --url or --offline MODEL")
     if offline:

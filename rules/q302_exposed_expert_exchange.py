@@ -37,7 +37,9 @@ from analyzer.model.run import Run
 from analyzer.rule import Example, rule
 from analyzer.units import share
 
-EXCHANGES = ("dispatch", "combine", "all_to_all", "comm_setup")
+EXCHANGES = ("dispatch", "combine", "all_to_all")
+WITH_SETUP = (*EXCHANGES, "comm_setup")
+"""Sizes and flags go ahead of the tokens; by themselves they may belong to any collective."""
 NOTABLE = 0.10
 """Of the window, as for reductions."""
 
@@ -51,10 +53,12 @@ NOTABLE = 0.10
     ),
 )
 def check(run: Run) -> Iterator[Finding]:
-    lost = cost(run, exposed(Kind.COMMUNICATION, *EXCHANGES))
+    if not cost(run, exposed(Kind.COMMUNICATION, *EXCHANGES)).share:
+        return
+    lost = cost(run, exposed(Kind.COMMUNICATION, *WITH_SETUP))
     if lost.share < NOTABLE:
         return
-    told = is_told(run, *EXCHANGES)
+    told = is_told(run, *WITH_SETUP)
     whose = "" if told else ", waiting for peers not told apart"
     worst = max(breakdown(run), key=lambda part: part.communication.total_ns)
     yield Finding(

@@ -1,6 +1,7 @@
 """Write the generated pages and the JSON Schema; with --check, fail where one is stale."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -47,9 +48,46 @@ def cli_page():
     return "".join(parts)
 
 
+def schema_page():
+    schema = json_schema()
+    parts = [
+        GENERATED
+        + "# The JSON report\n\n"
+        + "What `--format json` writes: one object of schema 1. Keys are stable, additions are allowed. Times are\n"
+        + "integer nanoseconds, sizes bytes; `null` is unknown, never zero. The\n"
+        + "[JSON Schema](../analyzer/data/report.schema.json) ships with the package.\n"
+    ]
+    for name, kind in schema["$defs"].items():
+        about, _, attributes = kind["description"].partition("\n\nAttributes:\n")
+        meaning = dict(re.findall(r"^    (\w+): (.*(?:\n {8,}.*)*)", attributes, re.MULTILINE))
+        rows = "".join(
+            f"| `{field}` | {type_words(value)} | {' '.join(meaning.get(field, '').split())} |\n"
+            for field, value in kind["properties"].items()
+        )
+        parts.append(f"\n## {name}\n\n{about}\n\n| key | type | meaning |\n|---|---|---|\n{rows}")
+    return "".join(parts)
+
+
+def type_words(value):
+    """The type of a field as a reader writes it: `integer or null`, `list of Answer`."""
+    if "$ref" in value:
+        name = value["$ref"].rpartition("/")[2]
+        return f"[{name}](#{name.lower()})"
+    if "anyOf" in value:
+        return " or ".join(type_words(each) for each in value["anyOf"])
+    if "enum" in value:
+        return ", ".join(f"`{each}`" for each in value["enum"])
+    if value.get("type") == "array":
+        return f"list of {type_words(value['items'])}"
+    if isinstance(value.get("additionalProperties"), dict):
+        return f"object of {type_words(value['additionalProperties'])}"
+    return value.get("type", "any")
+
+
 PAGES = {
     "docs/rules.md": rules_page,
     "docs/cli.md": cli_page,
+    "docs/report-schema.md": schema_page,
     "analyzer/data/report.schema.json": lambda: json.dumps(json_schema(), indent=1) + "\n",
 }
 

@@ -1,5 +1,6 @@
 """The samples say what their README says: split, degree, collectives and bytes, with no flag given."""
 
+import importlib
 import json
 from pathlib import Path
 
@@ -102,3 +103,9 @@ def test_drawn_samples_are_as_their_drawings_say(tmp_path, monkeypatch):
 def test_the_exchange_of_experts_that_share_their_ranks_with_replicas_is_theirs():
     rows = collective_rows(load(SAMPLES / "recorded" / "ep2"))
     assert [(row.kind, row.dimension) for row in rows] == [("all_to_all", "ep")]
+
+
+@pytest.mark.parametrize("name", ["tp1", "tp2", "tp4", "dp2", "pp2"])
+def test_a_run_without_experts_has_no_expert_exchange(name):
+    rule = importlib.import_module("rules.q302_exposed_expert_exchange").check
+    assert list(rule.check(load(SAMPLES / "recorded" / name))) == []
