@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from importlib import import_module
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from analyzer.errors import UsageError
 from analyzer.report import Report
 
-_TABLES = {
+_TABLES: dict[str, Callable[[Report], Sequence[Any]]] = {
     "ranks": lambda report: report.breakdown.per_rank,
     "steps": lambda report: report.breakdown.steps,
     "collectives": lambda report: report.collectives,
