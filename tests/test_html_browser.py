@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 from drawn_reports import hostile_report, many_ranks, report_of
+from html_pages import comparison_page, hostile_comparison, hostile_sweep, sweep_page
 
 from analyzer.render.html import render
 
@@ -26,6 +27,14 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+PAGES = {
+    "compare": (
+        comparison_page,
+        {"chart-steps": 10, "chart-difference-0": 6, "chart-difference-1": 4, "chart-difference-2": 4},
+    ),
+    "sweep": (sweep_page, {"chart-curve-0": 4, "chart-terms-0": 16}),
+}
+"""What makes a page → the points of each chart."""
 WINDOW = (1280, 900)
 PHONE = (390, 844)
 OPENS_MS = 3_000
@@ -33,14 +42,14 @@ OPENS_MS = 3_000
 
 @pytest.fixture
 def opened(tmp_path):
-    """Opens a report: `with opened(report) as driver`."""
+    """Opens a report, or the text of a page: `with opened(report) as driver`."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
     @contextmanager
     def open_page(report):
         page = tmp_path / "report.html"
-        page.write_text(render(report), encoding="utf-8")
+        page.write_text(report if isinstance(report, str) else render(report), encoding="utf-8")
         options = webdriver.ChromeOptions()
         options.binary_location = BROWSER
         for flag in (*FLAGS, f"--user-data-dir={tmp_path / 'profile'}", f"--window-size={WINDOW[0]},{WINDOW[1]}"):
@@ -70,7 +79,7 @@ def _draw_all(driver):
     for place in places:
         driver.execute_script("arguments[0].scrollIntoView()", place)
         deadline = time.monotonic() + 20
-        while not (bars := place.find_elements("css selector", ".bars .point")) and time.monotonic() < deadline:
+        while not (bars := place.find_elements("css selector", ".point")) and time.monotonic() < deadline:
             time.sleep(0.05)
         counts[place.get_attribute("id")] = len(bars)
     return counts
@@ -172,3 +181,32 @@ def test_a_run_of_sixty_four_ranks_opens_in_three_seconds(opened):
             )
         assert min(took) < OPENS_MS
         assert _draw_all(driver)["chart-ranks"] == 64 * len(_series(driver))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_comparison_and_a_sweep_draw_their_charts_and_ask_for_nothing(opened, page):
+    make, charts = PAGES[page]
+    with opened(make()) as driver:
+        assert _draw_all(driver) == charts
+        assert driver.get_log("browser") == []
+        assert [place.rpartition("/")[2] for place in _asked_for(driver)] == ["report.html"]
+        screen = {"width": PHONE[0], "height": PHONE[1], "deviceScaleFactor": 2, "mobile": True}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+        assert driver.execute_script("return document.documentElement.scrollWidth") <= PHONE[0]
+
+
+def test_a_table_of_a_sweep_is_sorted_by_a_click(opened):
+    with opened(sweep_page()) as driver:
+        heading = driver.find_element("css selector", "#degrees-0 th:nth-child(2) button")
+        driver.execute_script("arguments[0].scrollIntoView(); arguments[0].click()", heading)
+        assert _column(driver, "degrees-0", 0) == ["1", "8", "2", "4"]
+
+
+@pytest.mark.parametrize("make", [hostile_comparison, hostile_sweep])
+def test_a_hostile_name_is_inert_in_every_page(opened, make):
+    with opened(make()) as driver:
+        driver.execute_script("window.alert = () => { window.ran = true; }")
+        _draw_all(driver)
+        assert driver.execute_script("return window.ran") is None
+        assert driver.find_elements("tag name", "img") == []
+        assert driver.get_log("browser") == []

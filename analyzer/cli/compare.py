@@ -11,13 +11,16 @@ from analyzer.cli._page import page
 from analyzer.errors import UsageError
 
 RUN = click.Path(path_type=Path)
+FORMS = ("text", "json", "markdown", "html")
 
 
 @click.command()
 @click.argument("runs", nargs=-1, metavar="[BASE HEAD]", type=RUN)
 @click.option("--base", "base", multiple=True, metavar="RUN", type=RUN, help="A run of the base; repeat for repeats.")
 @click.option("--head", "head", multiple=True, metavar="RUN", type=RUN, help="A run of the head; repeat for repeats.")
-@click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "markdown", "html"]), default="text", show_default=True
+)
 @click.option("-o", "out", metavar="FILE", type=click.Path(path_type=Path), help="Write to FILE, not to stdout.")
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 def command(
@@ -33,7 +36,7 @@ def command(
     from analyzer._compare_json import to_json  # noqa: PLC0415 (--help stays fast)
     from analyzer.cli._runs import reports_of  # noqa: PLC0415
     from analyzer.compare import compare  # noqa: PLC0415
-    from analyzer.render import _compare_markdown, _compare_text  # noqa: PLC0415
+    from analyzer.render import _compare_html, _compare_markdown, _compare_text  # noqa: PLC0415
 
     sides = (runs[:1], runs[1:]) if runs else (base, head)
     reports = reports_of([*sides[0], *sides[1]])
@@ -42,6 +45,7 @@ def command(
     rendered = {
         "text": lambda: _compare_text.render(comparison, width, color=color),
         "markdown": lambda: _compare_markdown.render(comparison),
+        "html": lambda: _compare_html.render(comparison),
         "json": lambda: to_json(comparison),
     }
     emit(rendered[form](), out, force=force)

@@ -21,7 +21,7 @@ WIDTH = 100
 @click.option("--dimension", default="tp", show_default=True, help="The axis whose degree varies: tp, pp, ep, dcp, …")
 @click.option("--step", "kind", default="", help="Kind of step to compare: decode, prefill, …  [default: decode]")
 @click.option("--gpus", type=click.IntRange(min=1), help="GPUs to fill with replicas, for --objective total.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text", show_default=True)
 @click.option("-o", "out", type=click.Path(path_type=Path), help="Write to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 def command(  # noqa: PLR0917 (a command has as many arguments as options)
@@ -44,7 +44,8 @@ def command(  # noqa: PLR0917 (a command has as many arguments as options)
     """
     from analyzer.ingest.points import read_points  # noqa: PLC0415 (--help stays fast)
     from analyzer.measures.scaling import Objective  # noqa: PLC0415
-    from analyzer.render._sweep_text import render  # noqa: PLC0415
+    from analyzer.render import _sweep_html, _sweep_text  # noqa: PLC0415
+    from analyzer.render._safe import safe  # noqa: PLC0415
     from analyzer.sweep import Ask, sweep, to_json  # noqa: PLC0415
 
     tables = [path for path in paths if path.suffix.lower() == ".csv"]
@@ -54,8 +55,13 @@ def command(  # noqa: PLR0917 (a command has as many arguments as options)
         tuple(part for path in tables for part in read_points(path)) if tables else (_runs(paths, dimension, kind),)
     )
     ask = Ask(dimension, Objective(objective), gpus)
-    sweeps = tuple(sweep(part, ask) for part in series)
-    emit(to_json(sweeps) if form == "json" else render(sweeps, WIDTH), out, force=force)
+    sweeps = tuple(sweep(safe(part), ask) for part in series)
+    rendered = {
+        "text": lambda: _sweep_text.render(sweeps, WIDTH),
+        "html": lambda: _sweep_html.render(sweeps),
+        "json": lambda: to_json(sweeps),
+    }
+    emit(rendered[form](), out, force=force)
 
 
 def _runs(paths: tuple[Path, ...], dimension: str, kind: str) -> Series:

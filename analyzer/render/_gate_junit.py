@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 from analyzer._gate_rows import Row, Verdict
 from analyzer.gate import NewFinding, Result
 from analyzer.render import _gate_words as words
+from analyzer.render._safe import safe
 
 NAME = "shardscope gate"
 
@@ -33,7 +34,7 @@ def render(result: Result, *, strict: bool = False) -> str:
     suite = ET.SubElement(root, "testsuite", {"name": NAME, **totals, "skipped": skipped})
     properties = ET.SubElement(suite, "properties")
     for key, value in _facts(result):
-        ET.SubElement(properties, "property", {"name": key, "value": words.safe(value)})
+        ET.SubElement(properties, "property", {"name": key, "value": safe(value)})
     suite.extend(cases)
     ET.indent(root)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
@@ -67,14 +68,10 @@ def _finding(row: NewFinding) -> ET.Element:
 
 def _case(name: str, outcome: str, message: str) -> ET.Element:
     """A case; what it says goes into its outcome, or into its output where it passes."""
-    case = ET.Element("testcase", {"classname": "shardscope.gate", "name": words.safe(name)})
+    case = ET.Element("testcase", {"classname": "shardscope.gate", "name": safe(name)})
     if outcome:
-        attributes = (
-            {"message": words.safe(message)}
-            if outcome == "skipped"
-            else {"type": outcome, "message": words.safe(message)}
-        )
+        attributes = {"message": safe(message)} if outcome == "skipped" else {"type": outcome, "message": safe(message)}
         ET.SubElement(case, outcome, attributes)
     else:
-        ET.SubElement(case, "system-out").text = words.safe(message)
+        ET.SubElement(case, "system-out").text = safe(message)
     return case

@@ -8,6 +8,7 @@ from analyzer._gate_rows import Row, Verdict
 from analyzer.gate import NewFinding, Result
 from analyzer.render import _gate_words as words
 from analyzer.render._compare_markdown import fold, table
+from analyzer.render._safe import safe
 from analyzer.render.markdown import code, text
 
 _MARKS = {
@@ -23,13 +24,13 @@ _FIRST = (Verdict.REGRESSION, Verdict.NOT_COMPARABLE, Verdict.UNDECIDED)
 def render(result: Result) -> str:
     """The result as GitHub's and GitLab's markdown."""
     lines = [f"### {_MARKS[result.verdict]} {text(words.headline(result))}"]
-    lines += [f"- {text(words.safe(note))}" for note in result.notes]
+    lines += [f"- {text(safe(note))}" for note in result.notes]
     first = [row for row in result.rows if row.verdict in _FIRST]
     rest = [row for row in result.rows if row.verdict not in _FIRST]
     if first:
         lines.append(_table(first))
     lines += [_finding(row) for row in result.findings]
-    lines += [f"- {text(words.safe(line))}" for line in words.courses(result)]
+    lines += [f"- {text(safe(line))}" for line in words.courses(result)]
     if rest:
         lines.append(fold(f"{len(rest)} that pass", _table(rest)))
     if result.differences:
@@ -45,11 +46,11 @@ def _table(rows: Iterable[Row]) -> str:
 def _cells(row: Row) -> tuple[str, ...]:
     mark = f"{_MARKS[row.verdict]} {row.verdict.value}"
     sides = (text(words.value(row, row.base)), text(words.value(row, row.head)))
-    return code(row.metric), mark, *sides, words.change(row), words.interval(row), text(words.safe(words.why(row)))
+    return code(row.metric), mark, *sides, words.change(row), words.interval(row), text(safe(words.why(row)))
 
 
 def _finding(row: NewFinding) -> str:
     grew = f" (was {row.was})" if row.was else ""
-    accepted = f", accepted: {text(words.safe(row.accepted))}" if row.accepted else ""
+    accepted = f", accepted: {text(safe(row.accepted))}" if row.accepted else ""
     mark = _MARKS[row.verdict] if row.verdict is Verdict.REGRESSION else "🔎"
-    return f"- {mark} new finding, {row.severity}{grew} {row.rule}: {text(words.safe(row.message))}{accepted}"
+    return f"- {mark} new finding, {row.severity}{grew} {row.rule}: {text(safe(row.message))}{accepted}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from statistics import median
 
@@ -13,13 +12,6 @@ from analyzer.gate import Result
 from analyzer.units import count, duration, size
 
 NOTHING = "–"
-_ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069\ufffe\uffff]")
-"""What a terminal obeys or XML does not have; a baseline file may hold anything."""
-
-
-def safe(text: str) -> str:
-    """Without characters that act."""
-    return _ACTING.sub("\ufffd", text)
 
 
 def headline(result: Result) -> str:

@@ -1,12 +1,13 @@
-"""A report without characters that act: names in a trace are whatever someone called a kernel."""
+"""Reports and texts without characters that act: names in a trace are whatever someone called a kernel."""
 
 from __future__ import annotations
 
 import re
+from typing import TypeVar
 
 import msgspec
 
-from analyzer.report import Report
+T = TypeVar("T")
 
 # C0 but tab and line feed, C1, lone surrogates, and the marks that turn the direction of text: a terminal obeys the
 # first two, XML and UTF-8 have no third, and the last make a reader see other text than what is there.
@@ -14,10 +15,9 @@ _ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u20
 _REPLACEMENT = "\ufffd"
 
 
-def safe(report: Report) -> Report:
-    """The same report, each acting character of each string replaced by U+FFFD."""
-    plain: Report = msgspec.convert(_without(msgspec.to_builtins(report)), Report)
-    return plain
+def safe(value: T) -> T:
+    """The same text, report or other record, each acting character of each string replaced by U+FFFD."""
+    return msgspec.convert(_without(msgspec.to_builtins(value)), type(value))
 
 
 def _without(value: object) -> object:

@@ -59,12 +59,12 @@ def _one(sweep: Sweep) -> RenderableType:
                 f"{duration(fit.growing_ns)} × (n - 1), within {share(fit.worst)}; no forecast"
             )
         )
-    parts += [_balance(sweep, gain) for gain in sweep.gains]
+    parts += [Text(balance(sweep, gain)) for gain in sweep.gains]
     parts += [Text(f"! {note}", style="yellow") for note in sweep.notes]
     return Group(*parts)
 
 
-def _terms(sweep: Sweep) -> list[str]:
+def terms_of(sweep: Sweep) -> list[str]:
     """Terms that every degree states."""
     return [term for term in TERMS if all(term in point.terms_ns for point in sweep.series.points)]
 
@@ -72,7 +72,7 @@ def _terms(sweep: Sweep) -> list[str]:
 def _table(sweep: Sweep) -> RenderableType:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column(sweep.ask.dimension if sweep.series.ordered else "layout")
-    terms = _terms(sweep)
+    terms = terms_of(sweep)
     linear = ["of linear"] if sweep.linear else []
     past = ["past"] if sweep.series.ordered else []
     titles = (sweep.series.quantity, "5-95 %", *(_SHORT[term] for term in terms), "speed-up", *linear, "best", *past)
@@ -87,13 +87,13 @@ def _table(sweep: Sweep) -> RenderableType:
             *(duration(point.terms_ns[term]) for term in terms),
             f"{row.speedup:.2f}x",
             *("–" if row.efficiency is None else share(row.efficiency) for _ in linear),
-            _chance(row.best_share),
-            *(_chance(row.past_share) for _ in past),
+            chance(row.best_share),
+            *(chance(row.past_share) for _ in past),
         )
     return table
 
 
-def _chance(probability: float) -> str:
+def chance(probability: float) -> str:
     """A probability from draws: never quite 0 or 100 %."""
     if probability < 0.005:  # noqa: PLR2004 (what would print as 0 %)
         return "<1 %"
@@ -103,7 +103,7 @@ def _chance(probability: float) -> str:
 def _chart(sweep: Sweep) -> RenderableType:
     """A bar a degree, its length the value, split into the terms that are known."""
     longest = max(row.value_ns for row in sweep.scaling.standings)
-    terms = _terms(sweep)
+    terms = terms_of(sweep)
     chart = Text()
     margin = max(len(point.name or str(point.degree)) for point in sweep.series.points)
     for point, row in zip(sweep.series.points, sweep.scaling.standings, strict=True):
@@ -135,13 +135,14 @@ def _mark(sweep: Sweep, row: Standing) -> str:
     return "  ← optimum" if sweep.scaling.members == (row.degree,) else ""
 
 
-def _balance(sweep: Sweep, gain: Gain) -> RenderableType:
+def balance(sweep: Sweep, gain: Gain) -> str:
+    """What a degree past the optimum saved and added, and the mechanism: two lines, or one where terms are unknown."""
     title = f"{sweep.name(gain.against)} → {sweep.name(gain.degree)}{_UNITS[sweep.scaling.objective]}"
     if gain.compute_saved_ns is None and gain.eaten_by == UNEXPLAINED:
-        return Text(f"{title}: {gain.mechanism}")
+        return f"{title}: {gain.mechanism}"
     changes = [] if gain.compute_saved_ns is None else [f"compute {_change(-gain.compute_saved_ns)}"]
     changes += [f"{term} {_change(time_ns)}" for term, time_ns in gain.added_ns.items()]
-    return Text(f"{title}: {', '.join(changes)}; in all {_change(gain.lost_ns)}\n  {gain.eaten_by}: {gain.mechanism}")
+    return f"{title}: {', '.join(changes)}; in all {_change(gain.lost_ns)}\n  {gain.eaten_by}: {gain.mechanism}"
 
 
 def _change(time_ns: float) -> str:
