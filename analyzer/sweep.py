@@ -187,7 +187,8 @@ def _past(sweep: Sweep, part: Gain) -> str:
     if part.eaten_by == "compute":
         return f"{sweep.name(part.degree)} is past {where}: {price}, compute itself grew by {duration(-saved)}"
     added = duration(part.added_ns[part.eaten_by])
-    balance = f" while compute saved {duration(saved)}" if part.compute_saved_ns is not None else ""
+    verb = "saved" if saved >= 0 else "grew by"
+    balance = f" while compute {verb} {duration(abs(saved))}" if part.compute_saved_ns is not None else ""
     return f"{sweep.name(part.degree)} is past {where}: {price}, eaten by {part.eaten_by}: {added} more{balance}"
 
 

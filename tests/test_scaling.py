@@ -253,6 +253,10 @@ class TestWhatEatsTheGain:
         loss = gain(Point(4, (50.0,), terms(25.0, 25.0)), Point(8, (62.5,), terms(12.5, 26.0)))
         assert loss.eaten_by == "unexplained"
 
+    def test_terms_that_grow_alike_explain_the_loss_together(self):
+        loss = gain(Point(1, (3.0,), terms(2.0, 0.0)), Point(2, (20.0,), terms(8.5, 7.0)))
+        assert (loss.eaten_by, loss.compute_saved_ns) == ("communication", -6.5)
+
     def test_a_slower_rung_is_named(self):
         before, after = Exchange(level="nvlink"), Exchange(level="rdma")
         loss = gain(measured(8, 25.0, 25.0, exchange=before), measured(16, 12.5, 60.0, exchange=after))

@@ -10,7 +10,7 @@ from analyzer.units import duration, share, size
 
 UNEXPLAINED = "unexplained"
 EXPLAINED_SHARE = 0.5
-"""A term eats the gain when it grew by at least this share of the time lost."""
+"""The terms that grew explain a loss when together they grew by at least this share of it; the largest ate the gain."""
 ACCOUNTED = 0.05
 """Terms whose sum is off the value by more than this share of it leave something unaccounted."""
 SMALL_MESSAGE_BYTES = 64 << 10
@@ -65,7 +65,7 @@ def gain(optimum: Point, past: Point, weights: tuple[float, float] = (1.0, 1.0),
     }
     added = {term: grown[term] for term in TERMS[1:] if term in grown}
     eaten_by = max(grown, key=lambda term: grown[term]) if grown else UNEXPLAINED
-    if not grown or grown[eaten_by] < EXPLAINED_SHARE * lost_ns:
+    if not grown or sum(max(time_ns, 0.0) for time_ns in grown.values()) < EXPLAINED_SHARE * lost_ns:
         return Gain(past.degree, optimum.degree, lost_ns, _saved(grown), added, UNEXPLAINED, _unexplained(grown))
     mechanism = _MECHANISMS[eaten_by](optimum, past, kv_heads)
     return Gain(past.degree, optimum.degree, lost_ns, _saved(grown), added, eaten_by, mechanism)
