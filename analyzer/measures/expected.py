@@ -1,0 +1,203 @@
+"""Times that collectives take elsewhere on like machines: a measured table, else a line through one, else constants.
+
+Sources: NCCL, oneCCL, custom all-reduce and expert exchanges measured by NVIDIA's aiconfigurator (Apache-2.0); NCCL
+over nodes by microsoft/vidur (MIT); single figures of NCCL's issues. Every row of the tables names its own.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from analyzer.finding import Basis
+from analyzer.measures._curves import Curve, doubt, read_curves
+from analyzer.measures.ring import LL_BASE_NS, LL_HOP_NS, Link, ring_ns
+from analyzer.units import size
+
+COLLECTIVES = ("gpu", "fabric", "operation", "implementation", "launch", "ranks", "nodes")
+EXCHANGES = ("gpu", "implementation", "phase", "ranks", "nodes", "dtype", "sms")
+
+FEWEST_SIZES = 4
+"""Of a curve; single figures of large messages say nothing of others."""
+NETWORK_BYTES_PER_S = 50e9
+"""One NIC of 400 Gbit/s, in one direction; for groups over nodes that no table holds."""
+CONSTANTS_DOUBT = 2.0
+"""Factor to the ends of the range where only NCCL's own constants are at hand."""
+SCALED_DOUBT = 1.4
+"""Factor to the ends of the range where a curve of another number of ranks is scaled."""
+
+_PLATFORMS = (
+    (r"GB[23]00", "GB300"),
+    (r"B[23]00", "B200-SXM"),
+    (r"H100 PCIe|H100 NVL", "H100-PCIe-bridge"),
+    (r"H[128]00|GH200", "H100-SXM5-80GB"),
+    (r"H20\b", "H20"),
+    (r"A[18]00.*SXM|A100-SXM", "A100-SXM4-80GB"),
+    (r"L40", "L40S"),
+    (r"Arc.*B60", "Arc-Pro-B60"),
+    (r"GB10", "GB10"),
+)
+"""Device names as drivers write them → the machine in the tables that has the same links."""
+
+_LINKS = {
+    "GB300": ("nvlink", 690e9),
+    "B200-SXM": ("nvlink", 690e9),
+    "H100-SXM5-80GB": ("nvlink", 360e9),
+    "H20": ("nvlink", 360e9),
+    "A100-SXM4-80GB": ("nvlink", 205e9),
+    "L40S": ("pcie", 20e9),
+    "Arc-Pro-B60": ("pcie", 12e9),
+}
+"""Rung inside a node, and bytes a second that large messages reach there (busbw); from the tables' largest sizes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One collective of one group.
+
+    Attributes:
+        operation: `all_reduce`, `all_gather`, `reduce_scatter`, `all_to_all`, `send_recv`.
+        message_bytes: the reduced tensor, the gathered output, the scattered input, the whole send buffer.
+        ranks: of the group.
+        nodes: that hold them.
+        is_custom: an engine's own all-reduce inside a node, instead of NCCL's.
+    """
+
+    operation: str
+    message_bytes: float
+    ranks: int
+    nodes: int = 1
+    is_custom: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a call should take without waiting.
+
+    Attributes:
+        time_ns: middle.
+        low_ns: lower end of the range.
+        high_ns: upper end.
+        source: `table`, `line` (a table of another number of ranks, scaled as a ring) or `constants`.
+        says: where the figure is from, for a reader.
+        basis: always a model.
+    """
+
+    time_ns: float
+    low_ns: float
+    high_ns: float
+    source: str
+    says: str
+    basis: Basis = Basis.MODEL
+
+
+def platform(device_name: str) -> str | None:
+    """The machine of the tables whose links a device has; None where none is known to be alike."""
+    return next((machine for pattern, machine in _PLATFORMS if re.search(pattern, device_name)), None)
+
+
+def expected(call: Call, device_name: str) -> Expected | None:
+    """What a call should take on a machine; None where nothing is known of its links.
+
+    Args:
+        call: operation, size and group.
+        device_name: as the driver calls it (`NVIDIA H100 80GB HBM3`).
+    """
+    machine = platform(device_name)
+    if machine is None or call.ranks < 2:  # noqa: PLR2004 (one rank has nobody to talk to)
+        return None
+    curves = _curves(machine, call)
+    same = [found for ranks, found in curves if ranks == call.ranks]
+    if same:
+        return _of_table(call, machine, same[0])
+    if curves:
+        return _scaled(call, machine, *min(curves, key=lambda found: abs(found[0] - call.ranks)))
+    return _of_constants(call, machine)
+
+
+def expected_exchange(
+    device_name: str, implementation: str, phase: str, tokens_per_rank: int, group: tuple[int, int]
+) -> Expected | None:
+    """What a dispatch or combine to 8 of 256 experts, 7168 elements a token, should take; None where no table has it.
+
+    Args:
+        device_name: as the driver calls it.
+        implementation: words of it: `deepep_ll`, `deepep_ht`, `NVLinkTwoSided`.
+        phase: `dispatch` or `combine`.
+        tokens_per_rank: in one step.
+        group: ranks and nodes.
+    """
+    machine = platform(device_name)
+    for key, found in _exchanges().items():
+        gpu, name, of_phase, ranks, nodes, *_ = key
+        if (gpu, of_phase, int(ranks), int(nodes)) == (machine, phase, *group) and implementation in name:
+            time_ns, factor = found.at(tokens_per_rank), doubt(found, tokens_per_rank)
+            says = f"measured with {name} on {ranks} ranks of {gpu}"
+            return Expected(time_ns, time_ns / factor, time_ns * factor, "table", says)
+    return None
+
+
+@cache
+def collective_curves() -> dict[tuple[str, ...], Curve]:
+    """Every measured curve of a collective, by the columns of `COLLECTIVES`."""
+    return read_curves("collectives.csv", "message_bytes", *COLLECTIVES)
+
+
+@cache
+def _exchanges() -> dict[tuple[str, ...], Curve]:
+    return read_curves("expert_exchanges.csv", "tokens_per_rank", *EXCHANGES)
+
+
+def _curves(machine: str, call: Call) -> list[tuple[int, Curve]]:
+    """Ranks and curve of what was measured on a machine by the same means, the first choice of each first."""
+    found = []
+    for key in sorted(collective_curves(), key=_choice):
+        gpu, _, operation, implementation, launch, ranks, nodes = key
+        alike = (gpu, operation, int(nodes)) == (machine, call.operation, call.nodes)
+        # Eager launches of custom kernels measure the host, not the wire.
+        by_means = launch == "graph" if call.is_custom else "custom" not in implementation
+        if alike and by_means and collective_curves()[key].sizes.size >= FEWEST_SIZES:
+            found.append((int(ranks), collective_curves()[key]))
+    return found
+
+
+def _choice(key: tuple[str, ...]) -> tuple[bool, bool, tuple[str, ...]]:
+    """Order of preference: timed by itself before from Python, vLLM's custom kernels before those of others."""
+    _, _, _, implementation, launch, *_ = key
+    return launch == "eager", "custom" in implementation and not implementation.startswith("vllm"), key
+
+
+def _of_table(call: Call, machine: str, found: Curve) -> Expected:
+    time_ns, factor = found.at(call.message_bytes), doubt(found, call.message_bytes)
+    beyond = found.doublings_outside(call.message_bytes)
+    says = f"measured on {call.ranks} ranks of {machine}"
+    if beyond:
+        ends = f"{size(found.sizes[0])} to {size(found.sizes[-1])}"
+        says += f", beyond the sizes measured ({ends})"
+    return Expected(time_ns, time_ns / factor, time_ns * factor, "table", says)
+
+
+def _scaled(call: Call, machine: str, ranks: int, found: Curve) -> Expected:
+    link = _link(machine, call.nodes)
+    grown = ring_ns(link, call.operation, call.message_bytes, call.ranks) / ring_ns(
+        link, call.operation, call.message_bytes, ranks
+    )
+    time_ns, factor = found.at(call.message_bytes) * grown, doubt(found, call.message_bytes) * SCALED_DOUBT
+    says = f"measured on {ranks} ranks of {machine}, scaled to {call.ranks} as a ring"
+    return Expected(time_ns, time_ns / factor, time_ns * factor, "line", says)
+
+
+def _of_constants(call: Call, machine: str) -> Expected | None:
+    if machine not in _LINKS and call.nodes == 1:
+        return None
+    time_ns = ring_ns(_link(machine, call.nodes), call.operation, call.message_bytes, call.ranks)
+    says = f"NCCL's constants for a ring of {call.ranks} ranks"
+    return Expected(time_ns, time_ns / CONSTANTS_DOUBT, time_ns * CONSTANTS_DOUBT, "constants", says)
+
+
+def _link(machine: str, nodes: int) -> Link:
+    rung, bytes_per_s = _LINKS.get(machine, ("network", NETWORK_BYTES_PER_S))
+    if nodes > 1:
+        rung, bytes_per_s = "network", NETWORK_BYTES_PER_S
+    return Link(LL_BASE_NS, LL_HOP_NS[rung], bytes_per_s)
