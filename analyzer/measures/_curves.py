@@ -44,7 +44,7 @@ class Curve:
         return cls(sizes, smooth)
 
     def at(self, size: float) -> float:
-        """Nanoseconds at a size: straight between logarithms; level below the smallest, proportional above the largest."""
+        """Nanoseconds at a size: straight between logarithms; level below the smallest, proportional above the rest."""
         if size <= self.sizes[0]:
             return float(self.times_ns[0])
         if size >= self.sizes[-1]:
