@@ -165,7 +165,7 @@ class TestRefusals:
             (
                 step(GEMM, ALL_REDUCE, reference=None),
                 8,
-                "nothing is known of the speed of the links; name the platform or give a table of nccl-tests",
+                "nothing is known of the speed of the links; name a device that has like ones with --platform",
             ),
         ],
     )

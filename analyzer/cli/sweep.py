@@ -20,6 +20,8 @@ WIDTH = 100
 @click.option("--objective", type=click.Choice(OBJECTIVES), default="latency", show_default=True, help="What is best.")
 @click.option("--dimension", default="tp", show_default=True, help="The axis whose degree varies: tp, pp, ep, dcp, …")
 @click.option("--step", "kind", default="", help="Kind of step to compare: decode, prefill, …  [default: decode]")
+@click.option("--what-if", "wish", metavar="tp=N", help="What one RUN lets expect of another degree: a model.")
+@click.option("--platform", default="", metavar="DEVICE", help="Links to expect, with --what-if.  [default: RUN's own]")
 @click.option("--gpus", type=click.IntRange(min=1), help="GPUs to fill with replicas, for --objective total.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text", show_default=True)
 @click.option("-o", "out", type=click.Path(path_type=Path), help="Write to FILE instead of stdout.")
@@ -29,6 +31,8 @@ def command(  # noqa: PLR0917 (a command has as many arguments as options)
     objective: str,
     dimension: str,
     kind: str,
+    wish: str | None,
+    platform: str,
     gpus: int | None,
     form: str,
     out: Path | None,
@@ -42,6 +46,9 @@ def command(  # noqa: PLR0917 (a command has as many arguments as options)
     GPUs. Further columns: tokens_per_s instead of value_ms; compute_ms, communication_ms, movement_ms, sync_ms;
     steps, host_ms, calls, message_bytes, level, preemptions, kv_use; context, which makes a series of each length.
     """
+    if wish is not None:
+        emit(_foresight(paths, wish, kind, platform, form), out, force=force)
+        return
     from analyzer.ingest.points import read_points  # noqa: PLC0415 (--help stays fast)
     from analyzer.measures.scaling import Objective  # noqa: PLC0415
     from analyzer.render import _sweep_html, _sweep_text  # noqa: PLC0415
@@ -62,6 +69,29 @@ def command(  # noqa: PLR0917 (a command has as many arguments as options)
         "json": lambda: to_json(sweeps),
     }
     emit(rendered[form](), out, force=force)
+
+
+def _foresight(paths: tuple[Path, ...], wish: str, kind: str, platform: str, form: str) -> str:
+    """What one run lets expect.
+
+    Raises:
+        UsageError: not one run, no degree, a form that it does not have; or refused.
+    """
+    dimension, _, degree = wish.partition("=")
+    if not degree.isdecimal() or int(degree) < 1:
+        raise UsageError(f"--what-if {wish}: say the axis and the degree, for example --what-if tp=8")
+    if len(paths) != 1 or paths[0].suffix.lower() in {".csv", ".json"} or form == "html":
+        raise UsageError("--what-if reads the traces of one run, and writes text or json")
+    from analyzer.cli._progress import progress  # noqa: PLC0415
+    from analyzer.foresight import foresee, to_json  # noqa: PLC0415
+    from analyzer.ingest.load import load  # noqa: PLC0415
+    from analyzer.render import _foresight_text  # noqa: PLC0415
+    from analyzer.render._safe import safe  # noqa: PLC0415
+
+    with progress("Reading traces") as advance:
+        run = load(paths[0], advance=lambda done, whole: advance("Reading traces", done, whole))
+    found = foresee(run, dimension, int(degree), kind, platform)
+    return to_json(found) if form == "json" else safe(_foresight_text.render(found))
 
 
 def _runs(paths: tuple[Path, ...], dimension: str, kind: str) -> Series:

@@ -32,6 +32,8 @@ class Breakdown:
         causes: why the device did nothing; disjoint.
         hidden_communication_ns: communication that ran under compute; in no sum.
         hidden_movement_ns: movement that ran under compute or communication; in no sum.
+        owned_ns: int64[m], exclusive time of each activity: of those of one term that overlap, the one that started
+            first owns. The sum over the activities of a term is the term.
         subclass_ns: exclusive time of each (term, subclass); the sums over a term are the term.
         unclassified_ns: compute time of names that no pattern knows.
     """
@@ -45,6 +47,7 @@ class Breakdown:
     causes: dict[Cause, Intervals]
     hidden_communication_ns: int
     hidden_movement_ns: int
+    owned_ns: Nanoseconds
     subclass_ns: dict[tuple[Kind, str], int]
     unclassified_ns: int
 
@@ -85,7 +88,8 @@ def _split(trace: Trace, wait_ns: Nanoseconds) -> Breakdown:
     sync = trace.window - (covered | movement)
     peer_wait = waiting & sync
     terms = {Kind.COMPUTE: compute, Kind.COMMUNICATION: communication, Kind.MOVEMENT: movement}
-    subclass_ns = _by_subclass(activities, terms, wait_ns)
+    owned_ns = _owned(activities, terms, wait_ns)
+    subclass_ns = _by_subclass(activities, owned_ns)
     return Breakdown(
         rank=trace.rank,
         window=trace.window,
@@ -96,17 +100,16 @@ def _split(trace: Trace, wait_ns: Nanoseconds) -> Breakdown:
         causes={Cause.PEER_WAIT: peer_wait, **causes(trace, sync - peer_wait)},
         hidden_communication_ns=(transfer & compute).total_ns,
         hidden_movement_ns=(copies & covered).total_ns,
+        owned_ns=owned_ns,
         subclass_ns=subclass_ns,
         unclassified_ns=subclass_ns.get((Kind.COMPUTE, UNCLASSIFIED), 0),
     )
 
 
-def _by_subclass(
-    activities: Activities, terms: dict[Kind, Intervals], wait_ns: Nanoseconds
-) -> dict[tuple[Kind, str], int]:
-    """Exclusive time of each subclass: of activities of one term that overlap, the one that started first owns."""
-    owned: dict[tuple[Kind, str], int] = {}
-    kinds, subclasses = activities.kind, activities.subclass
+def _owned(activities: Activities, terms: dict[Kind, Intervals], wait_ns: Nanoseconds) -> Nanoseconds:
+    """int64[m]: exclusive time of each activity."""
+    owned = np.zeros(len(activities), np.int64)
+    kinds = activities.kind
     for kind, term in terms.items():
         rows = np.flatnonzero(kinds == kind)
         start = activities.start_ns[rows] + wait_ns[rows]
@@ -115,8 +118,17 @@ def _by_subclass(
         end = np.maximum(activities.end_ns[rows], start)
         reach = np.maximum.accumulate(end)
         begin = np.minimum(np.maximum(start, np.concatenate((start[:1], reach[:-1]))), end)
-        time_ns = term.within(begin, end)
-        sums = np.zeros(len(subclasses.values), np.int64)
-        np.add.at(sums, subclasses.codes[rows], time_ns)
-        owned.update({(kind, subclasses.values[code]): int(sums[code]) for code in np.flatnonzero(sums)})
+        owned[rows] = term.within(begin, end)
     return owned
+
+
+def _by_subclass(activities: Activities, owned_ns: Nanoseconds) -> dict[tuple[Kind, str], int]:
+    """Exclusive time of each subclass."""
+    found: dict[tuple[Kind, str], int] = {}
+    kinds, subclasses = activities.kind, activities.subclass
+    for kind in (Kind.COMPUTE, Kind.COMMUNICATION, Kind.MOVEMENT):
+        rows = np.flatnonzero(kinds == kind)
+        sums = np.zeros(len(subclasses.values), np.int64)
+        np.add.at(sums, subclasses.codes[rows], owned_ns[rows])
+        found.update({(kind, subclasses.values[code]): int(sums[code]) for code in np.flatnonzero(sums)})
+    return found

@@ -192,7 +192,7 @@ def _missing_reference(step: Step, degree: int, reference: Reference | None) -> 
             )
         needed = True
     if needed and reference is None:
-        return ("nothing is known of the speed of the links; name the platform or give a table of nccl-tests",)
+        return ("nothing is known of the speed of the links; name a device that has like ones with --platform",)
     return ()
 
 
