@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from importlib.metadata import version
 
 from analyzer import sketch
+from analyzer._waiting_rows import waiting_table
 from analyzer.answers import plain_answer
 from analyzer.errors import MissingEvidenceError
 from analyzer.finding import Finding, Severity
@@ -45,6 +46,7 @@ def diagnose(run: Run, rules: Iterable[Rule]) -> Report:
         findings=[_row(rule, finding, run, steps) for rule, finding in found],
         rules=outcomes,
         verdict=_verdict(run, found),
+        waiting=waiting_table(run),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from analyzer._waiting_facts import WaitingTable
 from analyzer.errors import TraceFormatError
 
 SCHEMA = 1
@@ -263,6 +264,7 @@ class Report:
     findings: list[FindingRow]
     rules: list[RuleOutcome]
     verdict: str = ""
+    waiting: WaitingTable = field(default_factory=WaitingTable)
     scaling: dict[str, Any] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
 

@@ -78,12 +78,14 @@ class LateRank:
         last_share: share of `calls` in which it is last.
         interval: of that share, 95 % (Wilson).
         chance: share of calls in which any rank would be last if all were alike.
+        p_value: chance of being last so often if all were alike (binomial, one-sided); None where no call is told.
         is_persistent: last in more than half of `calls`, which chance cannot explain, and cause of more than half of
             the group's waiting. Else lateness is random, or too small to tell.
         is_own: more than half of what it causes is its own doing, not inherited.
         caused_ns: waiting of the other ranks while it was last.
         own_ns: the part of it that arose since the collective before, of whatever group; the rest is inherited.
         median_late_ns: how much later than the rank before it, median over the calls in which it is last.
+        p90_late_ns: the same, 90th percentile.
         reasons: what it did longer than the others, largest first.
     """
 
@@ -94,11 +96,13 @@ class LateRank:
     last_share: float
     interval: tuple[float, float]
     chance: float
+    p_value: float | None
     is_persistent: bool
     is_own: bool
     caused_ns: int
     own_ns: int
     median_late_ns: int
+    p90_late_ns: int
     reasons: tuple[Reason, ...]
 
     @property
@@ -180,6 +184,7 @@ def _late(run: Run, part: GroupWaits) -> LateRank:
         last_share=float(times[place] / max(int(told.sum()), 1)),
         interval=_interval(int(times[place]), int(told.sum())),
         chance=1 / size,
+        p_value=None if test is None else float(test.pvalue),
         is_persistent=bool(
             test is not None
             and test.pvalue < SURE
@@ -190,6 +195,7 @@ def _late(run: Run, part: GroupWaits) -> LateRank:
         caused_ns=int(caused[mine].sum()),
         own_ns=int(own[mine].sum()),
         median_late_ns=int(np.median(margin[mine])) if mine.any() else 0,
+        p90_late_ns=int(np.percentile(margin[mine], 90)) if mine.any() else 0,
         reasons=reasons(run, part, way, (place, mine)),
     )
 

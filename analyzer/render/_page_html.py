@@ -16,6 +16,7 @@ from analyzer.render import _words as words
 
 LIMITS = {
     "most_ranks": 512,
+    "most_waiting": 64,  # ranks of the wait matrix, and groups
     "most_step_kinds": 50,
     "most_collectives": 200,
     "most_findings": 40,

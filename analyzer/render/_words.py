@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from analyzer._waiting_facts import GroupWaiting, LateRankRow, LateReason
 from analyzer.report import CollectiveRow, FindingRow, RankBreakdown, RunFacts, StepKind
 from analyzer.units import count, duration, ranks, rate, share, size
 
@@ -16,6 +17,18 @@ CAUSES = {
     "unknown_ns": "unknown",
 }
 """Cause of idle time → what the device was doing."""
+DOING = {
+    "compute": "computes",
+    "movement": "copies",
+    "launch": "waits for its host's launches",
+    "blocked": "waits for a blocked host",
+    "stream": "waits on the device",
+}
+"""What a late rank does longer than the others → in a sentence."""
+CERTAIN = 0.0001
+"""Chances below it are called so: more digits would only count calls."""
+LONGEST_KERNEL = 60
+"""Letters of a kernel's name inside a sentence."""
 VERDICTS = {"ok": "ok", "attention": "look", "problem": "problem", "unknown": "unknown"}
 UNKNOWN = "unknown"
 NONE = "–"
@@ -90,3 +103,45 @@ def period(row: StepKind) -> str:
 def left_out(row: StepKind) -> str:
     """Steps that are in no figure, and why; empty where all are."""
     return ", ".join(f"{n:,} {reason}" for reason, n in row.left_out.items())
+
+
+def agreement(row: GroupWaiting) -> str:
+    """Whether waiting by arrival and waiting by shortest duration agree."""
+    return NONE if row.agrees is None else "yes" if row.agrees else "no"
+
+
+def late(row: LateRankRow) -> str:
+    """How often a rank is last against chance, by how much, and what that costs; empty where no last rank is told."""
+    if not row.calls:
+        return ""
+    p_value = 1.0 if row.p_value is None else row.p_value
+    chance = f"p < {CERTAIN:.4f}" if p_value < CERTAIN else f"p = {p_value:.2g}"
+    whose = "persistent" if row.is_own else "persistent, but inherited"
+    return (
+        f"{places(row.group)}: rank {row.rank} is last in {share(row.last_share)} of {row.calls:,} calls "
+        f"(chance {share(row.chance)}, {chance}; {whose if row.is_persistent else 'not persistent'}), "
+        f"by {duration(row.median_late_ns)} (p90 {duration(row.p90_late_ns)}); "
+        f"the others wait {duration(row.caused_ns)} for it"
+    )
+
+
+def reason(row: LateReason) -> str:
+    """What a late rank does longer, by how much, and how that goes with its lateness."""
+    what = DOING.get(row.doing, row.doing) + (f" ({_short(row.name)})" if row.name else "")
+    goes = "" if row.correlation is None else f", correlation {row.correlation:.2f}"
+    more = f", {row.more_calls:+.1f} kernels" if row.name and row.more_calls else ""
+    return f"{what} {duration(row.excess_ns)} longer a call{more}{goes}"
+
+
+def reasons(row: LateRankRow, most: int) -> str:
+    """The largest reasons, and unequal work where steps state it; empty of a rank that is not late."""
+    if not row.calls:
+        return ""
+    told = [reason(each) for each in row.reasons[:most]]
+    if row.more_tokens:
+        told.append(f"its steps hold {row.more_tokens:+.1f} tokens against the others")
+    return "; ".join(told) or "nothing that it does longer is recorded"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST_KERNEL else f"{name[:LONGEST_KERNEL]}…"

@@ -71,6 +71,21 @@ def _extra(report: Report) -> list[tuple[str, str]]:
     ]
 
 
+def _waits(report: Report) -> dict[str, Any]:
+    """Who waits for whom: the ranks that wait or are waited for longest, a row for each that waits."""
+    total: Counter[int] = Counter()
+    for pair in report.waiting.pairs:
+        total[pair.rank] += pair.wait_ns
+        total[pair.last] += pair.wait_ns
+    names = sorted(rank for rank, _ in total.most_common(LIMITS["most_waiting"]))
+    place = {rank: at for at, rank in enumerate(names)}
+    values = [[0] * len(names) for _ in names]
+    for pair in report.waiting.pairs:
+        if pair.rank in place and pair.last in place:
+            values[place[pair.rank]][place[pair.last]] = pair.wait_ns
+    return {"names": names, "values": values}
+
+
 def _charts(report: Report, shown: list[RankBreakdown]) -> dict[str, Any]:
     """Columns for the charts, in nanoseconds; what is nothing everywhere is left out."""
     causes = {key: [getattr(row.sync_causes, key) for row in shown] for key in words.CAUSES}
@@ -96,6 +111,7 @@ def _charts(report: Report, shown: list[RankBreakdown]) -> dict[str, Any]:
                 )
             ],
         },
+        "waits": _waits(report),
         "ladder": {
             "names": [clip(row.level, LIMITS["longest_name"]) for row in rungs],
             "values": [row.time_ns for row in rungs],

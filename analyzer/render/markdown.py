@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from html import escape
 
+from analyzer._waiting_facts import WaitingTable
 from analyzer.render import _words as words
 from analyzer.render._safe import safe
 from analyzer.render._second_opinion import hta_lines
@@ -18,6 +19,7 @@ SHOWN_FINDINGS = 10
 SHOWN_RANKS = 64
 SHOWN_COLLECTIVES = 20
 SHOWN_NAMES = 5
+SHOWN_REASONS = 4
 SHOWN_LINES = 16
 """Ranks of a drawing."""
 LONGEST_NAME = 120
@@ -37,6 +39,7 @@ def render(report: Report, width: int = 80, *, color: bool = False) -> str:  # n
         _findings(report),
         _fold("The six answers", _answers(report)),
         _fold("Where the time goes", _time(report)),
+        *_waiting(report.waiting),
         *_details(report.findings[:SHOWN_FINDINGS]),
         *_unknown(report.rules),
         *_opinion(report),
@@ -150,6 +153,30 @@ def _collectives(report: Report) -> str:
     rest = len(report.collectives) - len(rows)
     more = f"\n\n… and {count(rest, 'more kind')} in the full report." if rest else ""
     return _table(titles, rows) + more
+
+
+def _waiting(waiting: WaitingTable) -> Iterator[str]:
+    if not waiting.groups:
+        return
+    titles = ("ranks", ">collectives", "matched by", ">complete", ">wait by arrival", ">wait by shortest", "agree")
+    rows = [
+        (
+            words.places(row.group),
+            f"{row.collectives:,}",
+            text(row.matched),
+            share(row.complete_share),
+            words.NONE if row.wait_by_arrival_ns is None else duration(row.wait_by_arrival_ns),
+            duration(row.wait_by_shortest_ns),
+            words.agreement(row),
+            text(f"{row.verdict}: {row.reason}"),
+        )
+        for row in waiting.groups[:SHOWN_COLLECTIVES]
+    ]
+    late = [
+        f"{at}. {text(words.late(row))}: {text(words.reasons(row, SHOWN_REASONS))}."
+        for at, row in enumerate([row for row in waiting.late if row.calls][:SHOWN_COLLECTIVES], 1)
+    ]
+    yield _fold("Who waits for whom", "\n\n".join(filter(None, (_table((*titles, "verdict"), rows), "\n".join(late)))))
 
 
 def _ladder(report: Report) -> str:

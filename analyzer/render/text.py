@@ -7,6 +7,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from analyzer._waiting_facts import WaitingTable
 from analyzer.render import _words as words
 from analyzer.render._console import printed
 from analyzer.render._safe import safe
@@ -21,6 +22,9 @@ SHOWN_RANKS = 8
 SHOWN_FINDINGS = 5
 SHOWN_WARNINGS = 5
 SHOWN_COLLECTIVES = 4
+SHOWN_GROUPS = 3
+SHOWN_LATE = 2
+SHOWN_REASONS = 2
 SHOWN_ADVICE = 2
 BESIDE_BAR = 46
 """Columns of a rank's figures; its bar has the rest of the line."""
@@ -60,6 +64,8 @@ def _parts(report: Report, width: int) -> list[RenderableType]:
         parts += [Text(), _steps(report.breakdown.steps, wide=fold > 1)]
     if report.collectives:
         parts += [Text(), *_collectives(report.collectives, fold)]
+    if report.waiting.groups:
+        parts += [Text(), *_waiting(report.waiting, fold)]
     if report.ladder and fold > 1:
         parts += [Text(), _ladder(report.ladder)]
     parts += [Text(), _answers(report.questions), Text(), *_findings(report, fold)]
@@ -143,6 +149,27 @@ def _collectives(rows: list[CollectiveRow], fold: int) -> list[RenderableType]:
         figures = (f"{row.count:,}", words.moved(row.bytes), duration(row.median_ns), words.waiting(row))
         table.add_row(row.kind, row.dimension, words.members(row), *figures, *(speeds if more else ()))
     return [table, *_rest(len(rows) - len(shown), "… and {} (--format json has all)", "more kind")]
+
+
+def _waiting(waiting: WaitingTable, fold: int) -> list[RenderableType]:
+    table = _table(1, "waiting within", "calls", "by arrival", "by shortest", "agree", "transfer", "verdict")
+    shown = waiting.groups[: fold * SHOWN_GROUPS]
+    for row in shown:
+        arrival_ns, by_arrival = row.wait_by_arrival_ns, row.used == "arrival"
+        transfer_ns = row.transfer_by_arrival_ns if by_arrival else row.transfer_by_shortest_ns
+        table.add_row(
+            words.places(row.group),
+            f"{row.collectives:,}",
+            words.NONE if arrival_ns is None else duration(arrival_ns),
+            duration(row.wait_by_shortest_ns),
+            words.agreement(row),
+            words.NONE if transfer_ns is None else duration(transfer_ns),
+            row.verdict,
+        )
+    late = [row for row in waiting.late if row.calls][: fold * SHOWN_LATE]
+    lines = [f"{words.late(row)}: {words.reasons(row, fold * SHOWN_REASONS)}" for row in late]
+    rest = _rest(len(waiting.groups) - len(shown), "… and {} (--format json has all)", "more group")
+    return [table, *rest, *(Text(line) for line in lines)]
 
 
 def _ladder(rows: list[LadderRow]) -> RenderableType:
