@@ -12,13 +12,15 @@ are in `DEVICE`, on the host in `HOST`, on steps in `STEPS`. Every `l` or `g` of
 time, the next activity (`l`), or all but those left to later launches (`g`, a graph); a rank without a host row has no
 launches recorded.
 
-Other lines say what the run knows: `layout`, `world` (ranks of the job), `nodes` (one name a rank), `model`, `engine`,
+Other lines say what the run knows: `layout`, `world` (ranks of the job), `nodes` (one name a rank), `links`
+(`0-1=NV18`), `nics` (one a rank), `environment` (of every rank's process), `model`, `engine`, `device` (its name),
 `message` (bytes of every collective).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +30,7 @@ from analyzer.model.events import ABSENT, Activities, Events, Integers, Labels
 from analyzer.model.kind import Kind
 from analyzer.model.layout import Layout, Source
 from analyzer.model.run import Run
-from analyzer.model.topology import Topology
+from analyzer.model.topology import Process, Topology
 from analyzer.model.trace import CollectiveRecords, Origin, Trace
 from analyzer.model.workload import Workload
 
@@ -78,7 +80,10 @@ STEPS = {
     "N": "execute_512_context_1(sq512sk512sqsq262144sqsk262144)_generation_0(sq0sk0sqsq0sqsk0)",
     "R": "execute_128_context_1(sq128sk512sqsq16384sqsk65536)_generation_0(sq0sk0sqsq0sqsk0)",
 }
-_FACTS = ("layout", "world", "nodes", "model", "engine", "message", "column")
+_FACTS = (
+    *("layout", "world", "nodes", "links", "nics", "environment"),
+    *("model", "engine", "device", "message", "column"),
+)
 _LAUNCHES = ("cudaLaunchKernel", "cudaGraphLaunch")
 _ROW = re.compile(r"rank (\d+) (stream (\d+)|host|steps)\s+(\S+)$")
 _HOST_THREAD = 1
@@ -107,7 +112,7 @@ def read(drawing: str) -> Run:
         letters = {"stream": DEVICE, "host": HOST, "steps": STEPS}[place]
         rows.setdefault(rank, {}).setdefault(place, []).extend(_spans(cells, letters, stream, column_ns))
     message_bytes = int(facts["message"]) if "message" in facts else ABSENT
-    traces = tuple(_trace(rank, rows[rank], message_bytes) for rank in sorted(rows))
+    traces = tuple(_trace(rank, rows[rank], message_bytes, facts.get("device", "")) for rank in sorted(rows))
     return Run("drawing", traces, _layout(facts, len(traces)), _topology(facts), _workload(facts))
 
 
@@ -144,7 +149,7 @@ def _spans(cells: str, letters: dict[str, str], lane: int, column_ns: int) -> li
     return found
 
 
-def _trace(rank: int, rows: dict[str, list[_Span]], message_bytes: int) -> Trace:
+def _trace(rank: int, rows: dict[str, list[_Span]], message_bytes: int, device_name: str) -> Trace:
     device = sorted(rows.get("stream", []), key=lambda span: (span.start_ns, span.lane))
     host = sorted(rows.get("host", []), key=lambda span: span.start_ns)
     launched, calls = _correlate(device, host)
@@ -160,7 +165,7 @@ def _trace(rank: int, rows: dict[str, list[_Span]], message_bytes: int) -> Trace
     runtime = [(span, number) for span, number in on_host if not span.name.startswith("aten::")]
     return Trace(
         rank,
-        Origin(f"drawing/rank{rank}", "cuda", recorded_rank=rank),
+        Origin(f"drawing/rank{rank}", "cuda", device_name, recorded_rank=rank),
         activities,
         calls=_events([span for span, _ in runtime], [number for _, number in runtime]),
         ops=_events(ops),
@@ -223,7 +228,22 @@ def _layout(facts: dict[str, str], ranks: int) -> Layout:
 def _topology(facts: dict[str, str]) -> Topology:
     if "nodes" not in facts:
         return Topology()
-    return Topology(dict(enumerate(facts["nodes"].split())), source="declared")
+    node_of = dict(enumerate(facts["nodes"].split()))
+    environment = dict(part.split("=", 1) for part in facts.get("environment", "").split())
+    return Topology(
+        node_of,
+        "declared",
+        links=dict(_links(facts.get("links", ""))),
+        nics_of={rank: (nic,) for rank, nic in enumerate(facts.get("nics", "").split())},
+        processes=dict.fromkeys(node_of, Process(environment=environment)) if environment else {},
+    )
+
+
+def _links(text: str) -> Iterator[tuple[tuple[int, int], str]]:
+    for part in text.split():
+        pair, _, kind = part.partition("=")
+        first, _, second = pair.partition("-")
+        yield (int(first), int(second)), kind
 
 
 def _workload(facts: dict[str, str]) -> Workload:

@@ -10,12 +10,13 @@ from pathlib import Path
 from analyzer.errors import RunNotFoundError
 from analyzer.ingest.filenames import FileIdentity, FileKind, identity
 from analyzer.ingest.manifest import NAME as MANIFEST
+from analyzer.ingest.topology import NAME as TOPOLOGY
 from analyzer.model.trace import Note
 from analyzer.units import count
 
 SERVER_ARGS = "server_args.json"
 SUFFIXES = (".json", ".json.gz")
-REPORTS = (MANIFEST, SERVER_ARGS, "server_info.json", "topology.json")
+REPORTS = (MANIFEST, SERVER_ARGS, "server_info.json", TOPOLOGY)
 SHOWN_NAMES = 3
 _WHOLE, _REPEATED = "msprof_", "task_time_"
 """MindSpore writes the tasks of a device twice."""
@@ -31,6 +32,7 @@ class Found:
         named: whether the user named the one file that there is.
         manifest: `run.json`, None where there is none.
         server_args: `server_args.json`, None where there is none.
+        topology: `topology.json`, None where there is none.
         notes: what was left out by its name.
     """
 
@@ -38,6 +40,7 @@ class Found:
     named: bool
     manifest: Path | None
     server_args: Path | None
+    topology: Path | None
     notes: tuple[Note, ...]
 
 
@@ -70,7 +73,8 @@ def find(places: tuple[str, ...]) -> Found:
         kept = [entry for entry in kept if entry[1].kind is not FileKind.MERGED]
         notes.append(Note(_MERGED_BESIDE, len(merged)))
     folders = dict.fromkeys(folder for path, _ in kept for folder in (path.parent, path.parent.parent))
-    return Found(tuple(kept), named, _beside(folders, MANIFEST), _beside(folders, SERVER_ARGS), tuple(notes))
+    manifest, server_args, topology = (_beside(folders, name) for name in (MANIFEST, SERVER_ARGS, TOPOLOGY))
+    return Found(tuple(kept), named, manifest, server_args, topology, tuple(notes))
 
 
 def _expand(place: str) -> Iterator[Path]:

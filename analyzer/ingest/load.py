@@ -19,6 +19,7 @@ from analyzer.ingest.layout_guess import guess
 from analyzer.ingest.manifest import Manifest, read_manifest
 from analyzer.ingest.server_args import ServerArgs, read_server_args, server_role
 from analyzer.ingest.sessions import UNRANKED, one_run
+from analyzer.ingest.topology import read_topology
 from analyzer.model.run import Run
 from analyzer.model.topology import Topology
 from analyzer.model.trace import Note, Trace
@@ -72,13 +73,17 @@ def _run(label: str, traces: tuple[Trace, ...], found: Found, notes: tuple[Note,
     layout, layout_notes = guess(traces, manifest.layout if manifest else None, server_args)
     if manifest and not manifest.complete:
         notes = (*notes, Note("run.json says that the collector was broken off: steps may be missing"))
+    topology = manifest.topology if manifest and manifest.topology.node_of else _placed(traces)
+    topology_notes: tuple[Note, ...] = ()
+    if found.topology:
+        topology, topology_notes = read_topology(found.topology, traces, topology)
     return Run(
         label,
         traces,
         layout,
-        manifest.topology if manifest and manifest.topology.node_of else _placed(traces),
+        topology,
         _workload(traces, manifest, server_args),
-        (*notes, *layout_notes),
+        (*notes, *layout_notes, *topology_notes),
     )
 
 
