@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from analyzer._sweep_runs import SETTINGS
+from analyzer._sweep_checks import SETTINGS
 from analyzer.report import Report
 
 Facts = dict[str, str]

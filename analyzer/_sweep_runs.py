@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
 from statistics import fmean
 
+from analyzer._sweep_checks import LAYOUT, check_load, check_settings, unchecked
+from analyzer._sweep_layouts import check_one_size, gpus, is_growing, layout_words
 from analyzer.errors import MissingEvidenceError, UsageError
-from analyzer.model.layout import AXES
-from analyzer.model.point import TERMS, Exchange, Point, Series
+from analyzer.model.point import TERMS, Exchange, Memory, Point, Series
 from analyzer.report import Report, StepKind
+from analyzer.units import count
 
-SETTINGS = (
-    "attention",
-    "batch",
-    "concurrency",
-    "context",
-    "dtype",
-    "enforce_eager",
-    "input_tokens",
-    "output_tokens",
-    "precision",
-    "quantization",
-    "requests",
-    "seed",
-    "shared_prefix",
-    "skew",
-    "steps",
-)
-"""Settings that change what a step costs; the rest (ports, paths, commands) may differ."""
-FOLLOWING = {"tp": ("ep", "dcp"), "dp": ("ep",), "cp": ("ep",), "dcp": (), "ep": ("tp", "dp"), "pp": ()}
-"""Axes that engines derive from another one, and that may change with it."""
 NO_WORK = "idle"
+SAME_GPUS = ("dcp",)
+"""Axes inside another one: their degrees use the same GPUs, and are a series all the same."""
+
+_Row = tuple[Report, StepKind]
 
 
 def series_of(reports: tuple[Report, ...], dimension: str, kind: str = "") -> Series:
@@ -40,26 +27,68 @@ def series_of(reports: tuple[Report, ...], dimension: str, kind: str = "") -> Se
     The value is the time from the start of a step to the start of the next, where every report has it, else the span
     on the device. Time between steps counts as `sync`.
 
+    Runs whose GPUs grow with the degree are a series; runs on one number of GPUs are layouts, which have no order.
+
     Args:
         reports: at least one.
-        dimension: axis whose degree varies.
+        dimension: axis whose degree varies, or "layout" to compare layouts of one number of GPUs.
         kind: of step; "" for decode where every report has it, else for the kind that takes most time.
 
     Raises:
         UsageError: the reports differ in more than the degree, or have no kind of step in common.
-        MissingEvidenceError: a report does not know its degree.
+        MissingEvidenceError: a report does not know its degree or layout.
     """
-    ordered = sorted(reports, key=lambda report: (degree(report, dimension), report.run.label))
-    for report in ordered[1:]:
-        _check_equal(ordered[0], report, dimension)
+    held = _layouts(reports) if dimension == LAYOUT else _degrees(reports, dimension)
+    ordered = [report for _, report in held]
+    check_settings(ordered, dimension)
     word = kind or _kind(ordered)
-    rows = {id(report): _row(report, word) for report in ordered}
-    with_period = all(row.period_ns is not None for row in rows.values())
-    points = tuple(
-        _point(at, [(report, rows[id(report)]) for report in same], dimension, with_period=with_period)
-        for at, same in groupby(ordered, key=lambda report: degree(report, dimension))
+    rows = [(at, (report, _row(report, word))) for at, report in held]
+    check_load([row for _, row in rows], dimension)
+    grows = dimension in SAME_GPUS or (dimension != LAYOUT and _grows(held, dimension))
+    with_period = all(row.period_ns is not None for _, (_, row) in rows)
+    points = []
+    for at, same in groupby(rows, key=lambda pair: pair[0]):
+        point = _point(at, [row for _, row in same], dimension, with_period=with_period)
+        points.append(point if grows else replace(point, name=_name(held, at)))
+    return Series(
+        f"{word} steps",
+        tuple(points),
+        ", ".join(report.run.label for report in ordered),
+        ordered=grows,
+        notes=tuple(filter(None, ("" if grows else _one_size(ordered), unchecked(ordered)))),
+        kv_heads=_kv_heads(ordered[0]) if dimension == "tp" else None,
     )
-    return Series(f"{word} steps", points, ", ".join(report.run.label for report in ordered))
+
+
+def _kv_heads(report: Report) -> int | None:
+    """Of grouped attention; a latent cache is replicated from the first rank on, whatever its config states."""
+    heads = report.run.model.get("num_key_value_heads")
+    return heads if isinstance(heads, int) and "kv_lora_rank" not in report.run.model else None
+
+
+def _degrees(reports: tuple[Report, ...], dimension: str) -> list[tuple[int, Report]]:
+    held = [(degree(report, dimension), report) for report in reports]
+    return sorted(held, key=lambda pair: (pair[0], pair[1].run.label))
+
+
+def _layouts(reports: tuple[Report, ...]) -> list[tuple[int, Report]]:
+    """Reports with the place of their layout, in order of first appearance."""
+    check_one_size(reports)
+    places: dict[str, int] = {}
+    held = [(places.setdefault(layout_words(report), len(places) + 1), report) for report in reports]
+    return sorted(held, key=lambda pair: pair[0])
+
+
+def _grows(held: list[tuple[int, Report]], dimension: str) -> bool:
+    return is_growing([(at, gpus(report), report.run.label) for at, report in held], dimension)
+
+
+def _one_size(reports: list[Report]) -> str:
+    return f"all take {count(gpus(reports[0]), 'GPU')}: compared as layouts, of which none is past another"
+
+
+def _name(held: list[tuple[int, Report]], at: int) -> str:
+    return layout_words(next(report for place, report in held if place == at))
 
 
 def degree(report: Report, dimension: str) -> int:
@@ -77,31 +106,6 @@ def degree(report: Report, dimension: str) -> int:
         f"{report.run.label}: the degree of {dimension} is unknown",
         f'state it in run.json beside the traces: {{"layout": {{"{dimension}": …}}}}',
     )
-
-
-def _check_equal(first: Report, other: Report, dimension: str) -> None:
-    for what, here, there in _facts(first, other, dimension):
-        if here != there:
-            raise UsageError(
-                f"{what} differs, {here} in {first.run.label} and {there} in {other.run.label}; "
-                f"compare runs that differ in {dimension} alone"
-            )
-
-
-def _facts(first: Report, other: Report, dimension: str) -> Iterator[tuple[str, object, object]]:
-    """What must be equal, as far as both reports know it."""
-    a, b = first.run, other.run
-    yield "engine", a.engine, b.engine
-    yield "role", a.role, b.role
-    yield "device", ", ".join(a.devices), ", ".join(b.devices)
-    for name in sorted(a.versions.keys() & b.versions.keys()):
-        yield f"version of {name}", a.versions[name], b.versions[name]
-    for name in SETTINGS:
-        if name in a.settings and name in b.settings:
-            yield f"setting {name}", a.settings[name], b.settings[name]
-    for axis in AXES:
-        if axis not in (dimension, *FOLLOWING.get(dimension, ())) and axis in a.layout and axis in b.layout:
-            yield f"degree of {axis}", a.layout[axis], b.layout[axis]
 
 
 def _kind(reports: list[Report]) -> str:
@@ -132,10 +136,11 @@ def _row(report: Report, kind: str) -> StepKind:
     raise UsageError(f"{report.run.label} has no {kind} steps (there are: {found}); choose another --step")
 
 
-def _point(at: int, runs: list[tuple[Report, StepKind]], dimension: str, *, with_period: bool) -> Point:
+def _point(at: int, runs: list[_Row], dimension: str, *, with_period: bool) -> Point:
     values = [float(row.period_ns if with_period and row.period_ns is not None else row.median_ns) for _, row in runs]
     terms = [_terms(row, value) for (_, row), value in zip(runs, values, strict=True)]
     exchanges = [_exchange(report, dimension) for report, _ in runs]
+    memories = [_memory(report) for report, _ in runs]
     return Point(
         degree=at,
         values_ns=tuple(values),
@@ -143,6 +148,8 @@ def _point(at: int, runs: list[tuple[Report, StepKind]], dimension: str, *, with
         steps=min(row.count for _, row in runs),
         host_ns=fmean(_host_share(report) * value for (report, _), value in zip(runs, values, strict=True)),
         exchange=exchanges[0] if len(set(exchanges)) == 1 else Exchange(),
+        memory=Memory(*(_mean(values) for values in zip(*memories, strict=True))),
+        gpus=max(gpus(report) for report, _ in runs),
     )
 
 
@@ -161,10 +168,26 @@ def _host_share(report: Report) -> float:
     return host_ns / window_ns if window_ns else 0.0
 
 
+def _memory(report: Report) -> tuple[float | None, float | None, float | None]:
+    """Preemptions, KV use and hit rate, as the engine counted them."""
+    told = report.run.memory
+    asked = told.get("queried_tokens")
+    hit_rate = told.get("cached_tokens", 0) / asked if asked else None
+    return told.get("preemptions"), told.get("kv_use"), hit_rate
+
+
+def _mean(values: tuple[float | None, ...]) -> float | None:
+    """None where a run does not state its own."""
+    known = [value for value in values if value is not None]
+    return fmean(known) if len(known) == len(values) else None
+
+
 def _exchange(report: Report, dimension: str) -> Exchange:
-    """Message and rung of the collective of this axis that takes most time."""
+    """Calls a step, of whatever kind, and message and rung of the collective of this axis that takes most time."""
     rows = [row for row in report.collectives if row.dimension == dimension]
     if not rows:
         return Exchange()
     longest = max(rows, key=lambda row: row.count * row.median_ns)
-    return Exchange(None, longest.bytes, "" if longest.level == "unknown" else longest.level)
+    steps = sum(row.count for row in report.breakdown.steps if row.kind != NO_WORK)
+    calls = sum(row.count for row in rows) / steps if steps else None
+    return Exchange(calls, longest.bytes, "" if longest.level == "unknown" else longest.level)

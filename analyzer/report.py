@@ -52,6 +52,7 @@ class RunFacts:
         settings: batch, lengths and the like, where recorded.
         model: dimensions as in a Hugging Face config, where recorded.
         reference: step times without the profiler and its inflation, where a collector timed both.
+        memory: what the engine counted during the load: preemptions, kv_use, queried_tokens, cached_tokens.
     """
 
     label: str
@@ -70,6 +71,7 @@ class RunFacts:
     settings: dict[str, int | float | str] = field(default_factory=dict)
     model: dict[str, int | float | str] = field(default_factory=dict)
     reference: dict[str, int | float] = field(default_factory=dict)
+    memory: dict[str, int | float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

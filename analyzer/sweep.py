@@ -8,7 +8,8 @@ import msgspec
 
 from analyzer.errors import UsageError
 from analyzer.measures._scaling_curve import Curve, curve
-from analyzer.measures.gains import UNEXPLAINED, Gain, capacity, gain, unaccounted
+from analyzer.measures.capacity import rooms
+from analyzer.measures.gains import UNEXPLAINED, Gain, gain, unaccounted
 from analyzer.measures.scaling import Kind, Objective, Scaling, Standing, gpu_weight, scaling
 from analyzer.model.layout import AXES
 from analyzer.model.point import VALUE, Point, Series
@@ -32,13 +33,11 @@ class Ask:
         dimension: the axis whose degree varies.
         objective: what the best degree is best at.
         gpus: budget for total throughput.
-        kv_heads: key-value heads of the model, None where unknown.
     """
 
     dimension: str = "tp"
     objective: Objective = Objective.LATENCY
     gpus: int | None = None
-    kv_heads: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,29 +98,25 @@ def sweep(series: Series, ask: Ask) -> Sweep:
         series=series,
         scaling=verdict,
         others=(scaling(series.points, Objective.PER_GPU),) if both else (),
-        gains=tuple(_gains(series.points, verdict, ask)),
+        gains=tuple(_gains(series, verdict, ask)),
         curve=fit,
-        notes=tuple(_notes(series, verdict) + ([] if shared else _rooms(series.points, verdict))),
+        notes=(*series.notes, *_notes(series, verdict), *(() if shared else _rooms(series.points, verdict))),
     )
 
 
-def _gains(points: tuple[Point, ...], verdict: Scaling, ask: Ask) -> list[Gain]:
-    by_degree = {point.degree: point for point in points}
-    weight = {degree: gpu_weight(ask.objective, degree, ask.gpus) for degree in by_degree}
+def _gains(series: Series, verdict: Scaling, ask: Ask) -> list[Gain]:
+    by_degree = {point.degree: point for point in series.points}
+    weight = {degree: gpu_weight(ask.objective, point.size, ask.gpus) for degree, point in by_degree.items()}
     best = verdict.reference
     return [
-        gain(by_degree[best], by_degree[degree], (weight[best], weight[degree]), ask.kv_heads)
+        gain(by_degree[best], by_degree[degree], (weight[best], weight[degree]), series.kv_heads)
         for degree in verdict.past
     ]
 
 
-def _rooms(points: tuple[Point, ...], verdict: Scaling) -> list[str]:
-    """Gains that memory explains, not speed."""
-    rooms = [
-        (after.degree, capacity(before, after, row.efficiency or 0.0))
-        for before, after, row in zip(points, points[1:], verdict.standings[1:], strict=False)
-    ]
-    return [f"degree {degree} is {room}" for degree, room in rooms if room]
+def _rooms(points: tuple[Point, ...], verdict: Scaling) -> tuple[str, ...]:
+    """What memory explains, and not speed."""
+    return rooms(points, tuple(row.efficiency for row in verdict.standings if row.efficiency is not None))
 
 
 def _notes(series: Series, verdict: Scaling) -> list[str]:
@@ -277,6 +272,7 @@ def _loss(row: Standing, part: Gain) -> dict[str, object]:
         "interval": [round(bound, 6) for bound in row.cost_interval],
         "eaten_by": part.eaten_by,
         "mechanism": part.mechanism,
+        "mechanisms": part.mechanisms,
         "compute_saved_ns": None if saved is None else round(saved),
         "added_ns": {term: round(time_ns) for term, time_ns in part.added_ns.items()},
     }

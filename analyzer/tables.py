@@ -55,6 +55,7 @@ def run_facts(run: Run) -> RunFacts:
         settings=dict(run.workload.settings),
         model=dict(run.workload.model),
         reference=dict(run.workload.reference),
+        memory=dict(run.workload.memory),
     )
 
 

@@ -106,6 +106,18 @@ def _sum(changes: Mapping[str, float], units: Mapping[str, int], suffix: str) ->
     return round(sum(total(changes, name + suffix) * (unit if suffix == "_sum" else 1) for name, unit in units.items()))
 
 
+_PREEMPTIONS = ("vllm:num_preemptions_total", "sglang:num_retracted_requests_total")
+
+
+def memory(before: Scrape, after: Scrape) -> dict[str, int]:
+    """Requests evicted for want of KV memory in between, 0 where the engine counted none; empty where not told."""
+    changes = change(before, after)
+    for name in _PREEMPTIONS:
+        if any(series.partition("{")[0] == name for series in after.counters):
+            return {"preemptions": round(total(changes, name))}
+    return {}
+
+
 def reuse(changes: Mapping[str, float]) -> dict[str, int]:
     """Prompt tokens that were looked up in the prefix cache and that were found there; empty where not told."""
     names: Iterable[tuple[str, str]] = (

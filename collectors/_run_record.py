@@ -88,6 +88,7 @@ def _entries(engine: str, request: Request, server: Server, turns: Turns) -> dic
         "profile": identity.profiler | {"trace_dir": identity.trace_dir, "trace_bytes": _bytes(server.files)},
         "load": {"reference": _load.summary(turns.reference), "profiled": _load.summary(turns.profiled)},
         "metrics": {"change": changes, "gauges": server.after.gauges},
+        "memory": _metrics.memory(server.before, server.after),
         "prefix_cache": _metrics.reuse(changes),
         "kv_transfers": _metrics.transfers(changes),
         "transfers": server.watch.transfers(server.before),

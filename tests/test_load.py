@@ -148,6 +148,13 @@ def test_run_json_declares_layout_nodes_and_engine(tmp_path):
     )
 
 
+def test_run_json_tells_what_the_engine_counted(tmp_path):
+    folder = write(sketch.read(TWO_RANKS), tmp_path)
+    told = {"memory": {"preemptions": 3, "kv_use": 0.9}, "prefix_cache": {"queried_tokens": 90, "cached_tokens": 40}}
+    (folder / "run.json").write_text(json.dumps(told))
+    assert load(folder).workload.memory == {**told["memory"], **told["prefix_cache"]}
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

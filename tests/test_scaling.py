@@ -11,9 +11,10 @@ from analyzer import stats
 from analyzer.errors import UsageError
 from analyzer.measures._scaling_curve import curve
 from analyzer.measures._scaling_posterior import RUN_FLOOR, credible_set, estimates, past_shares
-from analyzer.measures.gains import capacity, gain
+from analyzer.measures.capacity import capacity
+from analyzer.measures.gains import gain
 from analyzer.measures.scaling import Kind, Objective, scaling
-from analyzer.model.point import Exchange, Point, Series
+from analyzer.model.point import Exchange, Memory, Point, Series
 
 
 def verdict(values, objective=Objective.LATENCY, *, gpus=None, ordered=True):
@@ -103,7 +104,7 @@ class TestVocabulary:
         assert verdict({1: 100.0, 2: 60.0}, Objective.TOTAL, gpus=3).standing(2).cost == pytest.approx(0.8)
 
     def test_a_degree_beyond_the_budget_is_refused(self):
-        with pytest.raises(UsageError, match="degree 8 does not fit into 4 GPUs"):
+        with pytest.raises(UsageError, match="an instance of 8 GPUs does not fit into 4 GPUs"):
             verdict(TEACHING, Objective.TOTAL, gpus=4)
 
     def test_layouts_have_no_order_to_be_past(self):
@@ -300,9 +301,9 @@ class TestWhatEatsTheGain:
         assert loss.mechanism == "fixed kernel cost: compute keeps 41.7 % of an ideal split"
 
     def test_a_gain_above_linear_is_memory_not_speed(self):
-        before, after = Point(4, (100.0,), preemptions=37, kv_use=0.99), Point(8, (40.0,), preemptions=0, kv_use=0.6)
+        before, after = Point(4, (100.0,), memory=Memory(37, 0.99)), Point(8, (40.0,), memory=Memory(0, 0.6))
         assert capacity(before, after, 1.25) == (
-            "faster than the ranks alone explain (125.0 % of linear): capacity or another load a step, not speed; "
+            "is faster than the ranks alone explain (125.0 % of linear): capacity or another load a step, not speed; "
             "preemptions fell from 37 to 0 and KV memory in use fell from 99.0 % to 60.0 %"
         )
 

@@ -114,6 +114,15 @@ def test_growth_is_by_series_and_only_of_the_engine():
     assert after.gauges == {'vllm:kv_cache_usage_perc{engine="0"}': 0.5}
 
 
+def test_preemptions_are_counted_and_none_is_not_unknown():
+    def page(number):
+        return _metrics.scrape(f"# TYPE vllm:num_preemptions_total counter\nvllm:num_preemptions_total {number}\n")
+
+    assert _metrics.memory(page(2.0), page(5.0)) == {"preemptions": 3}
+    assert _metrics.memory(page(2.0), page(2.0)) == {"preemptions": 0}
+    assert _metrics.memory(_metrics.scrape(""), _metrics.scrape("")) == {}
+
+
 def test_a_counter_that_fell_was_reset():
     before, after = _metrics.scrape(PAGE.format(10.0)), _metrics.scrape(PAGE.format(3.0))
     assert _metrics.change(before, after) == {'vllm:prefix_cache_hits_total{engine="0"}': 3.0}

@@ -73,6 +73,22 @@ class TestTheTeachingSeries:
         drawn = next(line for line in lines if "← optimum" in line)
         assert (drawn.count("█"), drawn.count("▓")) == (15, 15)
 
+    def test_the_text_fits_eighty_columns(self):
+        lines = run(TEACHING).output.splitlines()
+        assert max(map(len, lines)) <= 80
+        assert "tp █ comp. ▓ comm. ▒ move · idle" in lines
+        assert "4  25.0 ms 25.0 ms   0 ns   0 ns" in lines
+
+    def test_every_term_that_grew_is_explained(self, points):
+        (told,) = points(
+            "degree,value_ms,compute_ms,communication_ms,movement_ms,sync_ms\n4,50,25,20,0,5\n8,70,20,35,0,15\n"
+        )
+        assert json.loads(to_json((sweep(told, Ask()),)))["past_optimum"][0]["mechanisms"] == {
+            "communication": "communication grew 1.75x, a ring's bandwidth term only 1.17x: latency of further ranks, "
+            "or a slower rung; message sizes and placement would tell which",
+            "sync": "more stragglers: a step waits for the latest of 8 ranks, not of 4, 1.38x for random delays",
+        }
+
     def test_the_command_writes_a_file_once(self, tmp_path):
         out = tmp_path / "sweep.json"
         assert run(TEACHING, "--format", "json", "-o", out).exit_code == 0
@@ -160,6 +176,16 @@ class TestNotes:
             "degree 8 is faster than the ranks alone explain (125.0 % of linear): capacity or another load a step, not speed; "
             "preemptions fell from 37 to 0"
         )
+
+    def test_a_knee_of_memory_is_told_from_parallel_efficiency(self, points):
+        (told,) = points("degree,value_ms,preemptions,hit_rate\n2,100,90,0.1\n4,30,0,0.5\n8,28,0,0.5\n")
+        assert sweep(told, Ask()).notes[-1].startswith("degree 4 is a knee of memory: up to it each step also added")
+
+    def test_gpus_of_an_instance_count_where_they_are_not_the_degree(self, points):
+        (told,) = points("degree,value_ms,gpus\n1,100,4\n2,60,8\n")
+        assert sweep(told, Ask("ep", Objective.TOTAL, gpus=8)).scaling.best == 1
+        with pytest.raises(TraceFormatError, match=r"line 3, column gpus: a degree takes one whole number of GPUs"):
+            points("degree,value_ms,gpus\n1,100,4\n1,60,8\n")
 
     def test_runs_far_apart_are_pointed_out(self, points):
         (told,) = points("degree,value_ms\n1,100\n1,115\n2,60\n2,61\n")

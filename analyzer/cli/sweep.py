@@ -11,14 +11,14 @@ from analyzer.errors import UsageError
 from analyzer.model.point import Series
 
 OBJECTIVES = ("latency", "per-gpu", "total")
-WIDTH = 100
-"""Columns: the table of terms needs more than 80."""
 
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH…", type=click.Path(path_type=Path))
 @click.option("--objective", type=click.Choice(OBJECTIVES), default="latency", show_default=True, help="What is best.")
-@click.option("--dimension", default="tp", show_default=True, help="The axis whose degree varies: tp, pp, ep, dcp, …")
+@click.option(
+    "--dimension", default="tp", show_default=True, help="The axis whose degree varies: tp, ep, dcp, …; or layout."
+)
 @click.option("--step", "kind", default="", help="Kind of step to compare: decode, prefill, …  [default: decode]")
 @click.option("--what-if", "wish", metavar="tp=N", help="What one RUN lets expect of another degree: a model.")
 @click.option("--platform", default="", metavar="DEVICE", help="Links to expect, with --what-if.  [default: RUN's own]")
@@ -44,7 +44,8 @@ def command(  # noqa: PLR0917 (a command has as many arguments as options)
 
     A CSV holds degree,value_ms, a row a run. A column layout instead of degree compares layouts of one number of
     GPUs. Further columns: tokens_per_s instead of value_ms; compute_ms, communication_ms, movement_ms, sync_ms;
-    steps, host_ms, calls, message_bytes, level, preemptions, kv_use; context, which makes a series of each length.
+    steps, host_ms, calls, message_bytes, level, preemptions, kv_use, hit_rate; gpus of one instance, where that is not
+    the degree; context, which makes a series of each length.
     """
     if wish is not None:
         emit(_foresight(paths, wish, kind, platform, form), out, force=force)
@@ -64,7 +65,7 @@ def command(  # noqa: PLR0917 (a command has as many arguments as options)
     ask = Ask(dimension, Objective(objective), gpus)
     sweeps = tuple(sweep(safe(part), ask) for part in series)
     rendered = {
-        "text": lambda: _sweep_text.render(sweeps, WIDTH),
+        "text": lambda: _sweep_text.render(sweeps),
         "html": lambda: _sweep_html.render(sweeps),
         "json": lambda: to_json(sweeps),
     }

@@ -4,7 +4,8 @@ Every key may be absent; keys that are not listed here are ignored.
 
     {"schema": 1, "engine": "vllm", "role": "decode", "roles": {"0": "prefill", "1": "decode"},
      "layout": {"tp": 2}, "groups": {"tp": [[0, 1]]}, "topology": {"nodes": {"0": "host-a", "1": "host-a"}},
-     "model": {"hidden_size": 4096, …}, "versions": {…}, "settings": {…}, "reference": {…}}
+     "model": {"hidden_size": 4096, …}, "versions": {…}, "settings": {…}, "reference": {…},
+     "memory": {"preemptions": 0, "kv_use": 0.85}, "prefix_cache": {"queried_tokens": 900, "cached_tokens": 400}}
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ class _File(msgspec.Struct):
     versions: _Facts = {}
     settings: _Facts = {}
     reference: _Facts = {}
+    memory: _Facts = {}
+    prefix_cache: _Facts = {}
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -85,8 +88,9 @@ def read_manifest(path: Path) -> Manifest:
             _plain(held.model),
             {key: str(value) for key, value in held.versions.items()},
             _plain(held.settings),
-            {key: value for key, value in _plain(held.reference).items() if not isinstance(value, str)},
+            _numbers(held.reference),
             {_rank(rank, path): role for rank, role in held.roles.items()},
+            _numbers(held.memory) | _numbers(held.prefix_cache),
         ),
         held.complete,
     )
@@ -112,6 +116,10 @@ def _plain(facts: _Facts) -> dict[str, Plain]:
         elif isinstance(value, (int, float, str)):
             plain[key] = value
     return plain
+
+
+def _numbers(facts: _Facts) -> dict[str, int | float]:
+    return {key: value for key, value in _plain(facts).items() if not isinstance(value, str)}
 
 
 def _rank(text: str, path: Path) -> int:

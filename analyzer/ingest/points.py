@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analyzer.errors import TraceFormatError, UsageError
-from analyzer.model.point import PACE, TERMS, VALUE, Exchange, Point, Series
+from analyzer.model.point import PACE, TERMS, VALUE, Exchange, Memory, Point, Series
 
 NS_PER_MS = 1e6
 NS_PER_S = 1e9
@@ -37,6 +37,8 @@ _NUMBERS = (
     "message_bytes",
     "preemptions",
     "kv_use",
+    "hit_rate",
+    "gpus",
 )
 _KNOWN = ("degree", "layout", *_NUMBERS, "level", "context", *CONFIGURATION, *IGNORED)
 
@@ -69,7 +71,8 @@ def read_points(path: Path) -> tuple[Series, ...]:
 
     Columns: `degree` (or `layout`, a name, for layouts of one number of GPUs), and `value_ms` or `tokens_per_s` (of
     the whole group of ranks); the terms `compute_ms`, `communication_ms`, `movement_ms`, `sync_ms`; `steps`,
-    `host_ms`, `calls`, `message_bytes`, `level`, `preemptions`, `kv_use`; `context`; and what must be equal in every
+    `host_ms`, `calls`, `message_bytes`, `level`, `preemptions`, `kv_use`, `hit_rate`; `gpus` of one
+    instance, where that is not the degree; `context`; and what must be equal in every
     row (`engine`, `version`, `model`, …).
 
     Raises:
@@ -200,10 +203,23 @@ def _point(path: Path, rows: list[_Row]) -> Point:
             message_bytes=None if message_bytes is None else round(message_bytes),
             level=levels.pop() if len(levels) == 1 else "",
         ),
-        preemptions=mean.get("preemptions"),
-        kv_use=mean.get("kv_use"),
+        memory=Memory(mean.get("preemptions"), mean.get("kv_use"), mean.get("hit_rate")),
         name=rows[0].layout,
+        gpus=_gpus(path, rows),
     )
+
+
+def _gpus(path: Path, rows: list[_Row]) -> int | None:
+    stated = {row.numbers["gpus"]: row.line for row in rows if "gpus" in row.numbers}
+    if not stated:
+        return None
+    number = min(stated)
+    if len(stated) > 1 or number < 1 or number != int(number):
+        raise TraceFormatError(
+            f"{path}: line {max(stated.values())}, column gpus: a degree takes one whole number of GPUs, "
+            f"got {', '.join(f'{value:g}' for value in sorted(stated))}"
+        )
+    return int(number)
 
 
 def _value_ns(numbers: dict[str, float]) -> float:

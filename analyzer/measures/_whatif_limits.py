@@ -71,7 +71,7 @@ def refusals(
     return (
         *_times(times_ns),
         *_reach(facts, degrees, has_new_reference=has_new_reference),
-        *_divisions(facts, degrees[1]),
+        *divisions(facts, degrees[1]),
         *_memory(facts, degrees),
     )
 
@@ -95,7 +95,8 @@ def _reach(facts: Facts, degrees: tuple[int, int], *, has_new_reference: bool) -
         )
 
 
-def _divisions(facts: Facts, degree: int) -> Iterator[str]:
+def divisions(facts: Facts, degree: int) -> Iterator[str]:
+    """Heads and experts that do not divide, a sentence each."""
     for count, what in ((facts.query_heads, "query heads"), (facts.experts, "experts")):
         if count is not None and count % degree:
             yield f"{count} {what} do not divide by {degree}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from analyzer.model.point import TERMS, Point
 from analyzer.stats import expected_maximum
@@ -19,8 +19,8 @@ BANDWIDTH_SLACK = 1.1
 """Growth of communication beyond the bandwidth term, from which another mechanism is named."""
 POOR_SHARD = 0.8
 """Shard efficiency of compute below which fixed cost per kernel is named."""
-SUPER_LINEAR = 1.1
-"""Efficiency of a step in degree beyond which memory, not compute, must have been gained."""
+NAMED_SHARE = 0.1
+"""Terms that grew by this share of the loss are explained, beside the one that ate the gain."""
 HOST_SHARE = 0.5
 """Share of the growth of waiting from which the host is named."""
 
@@ -37,6 +37,7 @@ class Gain:
         added_ns: growth of communication, movement and sync, those that are known; negative where one shrank.
         eaten_by: the term that grew most, `compute`, or `unexplained`.
         mechanism: why it grew, as far as the points tell; what to do where they do not.
+        mechanisms: the same of every term that grew by a tenth of the loss, the one that grew most first.
     """
 
     degree: int
@@ -46,6 +47,7 @@ class Gain:
     added_ns: dict[str, float]
     eaten_by: str
     mechanism: str
+    mechanisms: dict[str, str] = field(default_factory=dict)
 
 
 def gain(optimum: Point, past: Point, weights: tuple[float, float] = (1.0, 1.0), kv_heads: int | None = None) -> Gain:
@@ -67,8 +69,9 @@ def gain(optimum: Point, past: Point, weights: tuple[float, float] = (1.0, 1.0),
     eaten_by = max(grown, key=lambda term: grown[term]) if grown else UNEXPLAINED
     if not grown or sum(max(time_ns, 0.0) for time_ns in grown.values()) < EXPLAINED_SHARE * lost_ns:
         return Gain(past.degree, optimum.degree, lost_ns, _saved(grown), added, UNEXPLAINED, _unexplained(grown))
-    mechanism = _MECHANISMS[eaten_by](optimum, past, kv_heads)
-    return Gain(past.degree, optimum.degree, lost_ns, _saved(grown), added, eaten_by, mechanism)
+    named = [term for term in grown if grown[term] >= NAMED_SHARE * lost_ns or term == eaten_by]
+    why = {term: _MECHANISMS[term](optimum, past, kv_heads) for term in sorted(named, key=lambda term: -grown[term])}
+    return Gain(past.degree, optimum.degree, lost_ns, _saved(grown), added, eaten_by, why[eaten_by], why)
 
 
 def unaccounted(point: Point) -> float:
@@ -149,21 +152,3 @@ def _compute(optimum: Point, past: Point, kv_heads: int | None) -> str:
 
 
 _MECHANISMS = {"compute": _compute, "communication": _communication, "movement": _movement, "sync": _sync}
-
-
-def capacity(before: Point, after: Point, efficiency: float) -> str:
-    """Why a gain above linear is not speed but room, "" where the gain is not above linear.
-
-    More ranks hold more KV memory: a larger batch, fewer evictions, more cache hits. Such a gain ends where memory
-    suffices, and fewer ranks with more memory each have it too.
-    """
-    if efficiency <= SUPER_LINEAR:
-        return ""
-    seen = []
-    if before.preemptions is not None and after.preemptions is not None and before.preemptions > after.preemptions:
-        seen.append(f"preemptions fell from {before.preemptions:,.0f} to {after.preemptions:,.0f}")
-    if before.kv_use is not None and after.kv_use is not None and before.kv_use > after.kv_use:
-        seen.append(f"KV memory in use fell from {share(before.kv_use)} to {share(after.kv_use)}")
-    cause = " and ".join(seen) or "preemptions and KV use at both degrees would tell (columns preemptions, kv_use)"
-    gain = f"faster than the ranks alone explain ({share(efficiency)} of linear)"
-    return f"{gain}: capacity or another load a step, not speed; {cause}"

@@ -66,7 +66,7 @@ class Standing:
         cost: how much worse than the best degree, as a share of the best, under the objective.
         cost_interval: its 5-95 % range.
         speedup: of the first degree's value over this one's.
-        efficiency: speed-up over the degree before, divided by the growth of the degree; None for the first.
+        efficiency: speed-up over the degree before, divided by the growth in GPUs; None for the first.
     """
 
     degree: int
@@ -133,7 +133,7 @@ def scaling(
     Raises:
         UsageError: `total` without a budget, or with one that a degree does not fit into.
     """
-    weight = np.array([gpu_weight(objective, point.degree, gpus) for point in points])
+    weight = np.array([gpu_weight(objective, point.size, gpus) for point in points])
     known = _known(points)
     suspect = suspects(known) & ordered
     worth = Estimates(known.log_value + np.log(weight), known.error, known.freedom)
@@ -158,21 +158,28 @@ def scaling(
     )
 
 
-def gpu_weight(objective: Objective, degree: int, gpus: int | None) -> float:
+def gpu_weight(objective: Objective, size: int, gpus: int | None) -> float:
     """What a value is multiplied by, so that less is better under the objective.
 
+    Args:
+        objective: what the best degree is best at.
+        size: GPUs that one instance takes.
+        gpus: the budget, for `total`.
+
     Raises:
-        UsageError: `total` without a budget, or with one that the degree does not fit into.
+        UsageError: `total` without a budget, or with one that an instance does not fit into.
     """
     if objective is Objective.LATENCY:
         return 1.0
     if objective is Objective.PER_GPU:
-        return float(degree)
+        return float(size)
     if gpus is None:
         raise UsageError("total throughput needs a budget to fill with replicas; pass --gpus N")
-    if degree > gpus:
-        raise UsageError(f"degree {degree} does not fit into {gpus} GPUs; raise --gpus or leave that degree out")
-    return 1.0 / (gpus // degree)
+    if size > gpus:
+        raise UsageError(
+            f"an instance of {size} GPUs does not fit into {gpus} GPUs; raise --gpus or leave that degree out"
+        )
+    return 1.0 / (gpus // size)
 
 
 def _known(points: tuple[Point, ...]) -> Estimates:
@@ -226,7 +233,7 @@ def _standings(
     costs = np.quantile(cost, INTERVAL, axis=0)
     rows = []
     for at, point in enumerate(points):
-        growth = point.degree / points[at - 1].degree
+        growth = point.size / points[at - 1].size
         rows.append(
             Standing(
                 degree=point.degree,

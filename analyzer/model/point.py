@@ -25,6 +25,21 @@ class Exchange:
 
 
 @dataclass(frozen=True, slots=True)
+class Memory:
+    """How the KV memory was used while a point was measured; None where unknown.
+
+    Attributes:
+        preemptions: requests evicted for want of KV memory.
+        kv_use: share of the KV memory in use, 0 to 1.
+        hit_rate: share of prompt tokens found in the prefix cache, 0 to 1.
+    """
+
+    preemptions: float | None = None
+    kv_use: float | None = None
+    hit_rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Point:
     """One degree, measured in one or more runs.
 
@@ -36,9 +51,9 @@ class Point:
         step_error: relative standard error of a run's median from the spread of its steps, 0 where unknown.
         host_ns: time of the step in which the device waited for the host, None where unknown.
         exchange: the collectives of a step.
-        preemptions: requests evicted for want of KV memory, None where unknown.
-        kv_use: share of the KV memory in use, 0 to 1, None where unknown.
+        memory: how the KV memory was used.
         name: of a layout, "" for a degree.
+        gpus: that one instance takes, None where the degree is that number.
     """
 
     degree: int
@@ -48,13 +63,18 @@ class Point:
     step_error: float = 0.0
     host_ns: float | None = None
     exchange: Exchange = field(default_factory=Exchange)
-    preemptions: float | None = None
-    kv_use: float | None = None
+    memory: Memory = field(default_factory=Memory)
     name: str = ""
+    gpus: int | None = None
 
     def __post_init__(self) -> None:
         if self.degree < 1 or not self.values_ns or min(self.values_ns) <= 0:
             raise ValueError(f"a point needs a degree of 1 or more and positive values, got {self}")
+
+    @property
+    def size(self) -> int:
+        """GPUs that one instance takes."""
+        return self.degree if self.gpus is None else self.gpus
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +87,8 @@ class Series:
         source: where it was read.
         quantity: what the values are.
         ordered: True for degrees, which can be past an optimum; False for layouts, whose order means nothing.
+        notes: what a reader of the points must know.
+        kv_heads: key-value heads of the model, None where unknown.
     """
 
     label: str
@@ -74,6 +96,8 @@ class Series:
     source: str = ""
     quantity: str = VALUE
     ordered: bool = True
+    notes: tuple[str, ...] = ()
+    kv_heads: int | None = None
 
     def __post_init__(self) -> None:
         degrees = [point.degree for point in self.points]

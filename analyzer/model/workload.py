@@ -17,6 +17,8 @@ class Workload:
         settings: batch, lengths, concurrency, profiler settings, command: as recorded, for comparing runs.
         reference: step times without the profiler and `inflation` (with it over without), where a collector timed both.
         roles: of each rank, where ranks differ.
+        memory: what the engine counted during the load: `preemptions`, `kv_use` (share of the KV memory, 0 to 1),
+            `queried_tokens` and `cached_tokens` of the prefix cache; those that are known.
     """
 
     engine: str = "unknown"
@@ -26,3 +28,4 @@ class Workload:
     settings: dict[str, int | float | str] = field(default_factory=dict)
     reference: dict[str, int | float] = field(default_factory=dict)
     roles: dict[int, str] = field(default_factory=dict)
+    memory: dict[str, int | float] = field(default_factory=dict)

@@ -44,7 +44,8 @@ def _curve(sweep: Sweep) -> dict[str, object]:
     """Values with their 5-95 % range; what the first degree would come to, split evenly, where that is a question."""
     rows = sweep.scaling.standings
     first = rows[0]
-    ideal = [first.value_ns * first.degree / row.degree for row in rows] if sweep.linear else []
+    sizes = [point.size for point in sweep.series.points]
+    ideal = [first.value_ns * sizes[0] / size for size in sizes] if sweep.linear else []
     return {
         "form": "curve",
         "names": _names(sweep),
