@@ -16,7 +16,7 @@ from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.report import SCHEMA, Answer, FindingEvidence, FindingRow, Report, RuleOutcome, Tool, Verdict
 from analyzer.rule import Question, Rule
-from analyzer.tables import breakdown_tables, collective_rows, ladder_rows, run_facts, step_rows
+from analyzer.tables import breakdown_tables, collective_rows, ladder_rows, run_facts, scaling_facts, step_rows
 from analyzer.units import count, share
 
 Found = tuple[Rule, Finding]
@@ -45,6 +45,7 @@ def diagnose(run: Run, rules: Iterable[Rule]) -> Report:
         questions=[_answer(question, run, found, outcomes) for question in Question],
         findings=[_row(rule, finding, run, steps) for rule, finding in found],
         rules=outcomes,
+        scaling=scaling_facts(run),
         verdict=_verdict(run, found),
         waiting=waiting_table(run),
     )

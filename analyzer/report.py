@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from analyzer._scaling_facts import ScalingFacts
 from analyzer._waiting_facts import WaitingTable
 from analyzer.errors import TraceFormatError
 
@@ -267,7 +268,7 @@ class Report:
     rules: list[RuleOutcome]
     verdict: str = ""
     waiting: WaitingTable = field(default_factory=WaitingTable)
-    scaling: dict[str, Any] = field(default_factory=dict)
+    scaling: ScalingFacts = field(default_factory=ScalingFacts)
     extra: dict[str, Any] = field(default_factory=dict)
 
 

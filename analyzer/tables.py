@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyzer._scaling_facts import ExpertRow, ScalingFacts, StageRow
 from analyzer.errors import MissingEvidenceError
+from analyzer.finding import Basis
 from analyzer.measures.breakdown import Breakdown, breakdown
 from analyzer.measures.clock import clock
+from analyzer.measures.expert_load import expert_loads
 from analyzer.measures.moves import moves
 from analyzer.measures.skew import group_waiting
+from analyzer.measures.stages import stages
 from analyzer.measures.steps import step_summary
 from analyzer.measures.traffic import traffic
 from analyzer.measures.waits import waits
@@ -187,3 +191,38 @@ def ladder_rows(run: Run) -> list[LadderRow]:
         n_bytes = None if any(value is None for value in totals) else sum(value or 0 for value in totals)
         rows.append(LadderRow("between ranks, rung unknown", n_bytes, between_ns // len(parts), "measured"))
     return rows
+
+
+def scaling_facts(run: Run) -> ScalingFacts:
+    """Pipeline stages and the load of experts."""
+    return ScalingFacts(
+        [
+            StageRow(
+                ranks=list(row.ranks),
+                kind=row.kind,
+                stages_ns=[round(time_ns) for time_ns in row.account.stages_ns],
+                cycle_ns=round(row.account.cycle_ns),
+                balance=row.account.balance,
+                speedup=row.account.speedup,
+                bubble_share=row.bubble_share,
+                imbalance_share=row.imbalance_share,
+                sentence=row.sentence,
+                basis=Basis.MEASURED.value,
+            )
+            for row in stages(run)
+        ],
+        [
+            ExpertRow(
+                ranks=list(row.ranks),
+                source=row.source,
+                imbalance=row.load.imbalance,
+                cause=row.load.cause.value,
+                lost_ns=row.lost_ns,
+                exchange_ns=row.exchange_ns,
+                sentence=row.sentence,
+                advice=list(row.load.advice),
+                basis=row.basis.value,
+            )
+            for row in expert_loads(run)
+        ],
+    )

@@ -89,8 +89,8 @@ def test_columns_without_a_figure_are_left_out():
 
 def test_what_else_the_report_holds_is_shown():
     assert re.search(
-        r"<summary>scaling</summary><pre>\{\s+&#34;degree&#34;: 4",
-        render(replace(report_of("tp"), scaling={"degree": 4})),
+        r"<summary>load</summary><pre>\{\s+&#34;requests&#34;: 4",
+        render(replace(report_of("tp"), extra={"load": {"requests": 4}})),
     )
 
 

@@ -5,7 +5,8 @@ Every key may be absent; keys that are not listed here are ignored.
     {"schema": 1, "engine": "vllm", "role": "decode", "roles": {"0": "prefill", "1": "decode"},
      "layout": {"tp": 2}, "groups": {"tp": [[0, 1]]}, "topology": {"nodes": {"0": "host-a", "1": "host-a"}},
      "model": {"hidden_size": 4096, …}, "versions": {…}, "settings": {…}, "reference": {…},
-     "memory": {"preemptions": 0, "kv_use": 0.85}, "prefix_cache": {"queried_tokens": 900, "cached_tokens": 400}}
+     "memory": {"preemptions": 0, "kv_use": 0.85}, "prefix_cache": {"queried_tokens": 900, "cached_tokens": 400},
+     "expert_tokens": [1200, 900, …]}
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class _File(msgspec.Struct):
     reference: _Facts = {}
     memory: _Facts = {}
     prefix_cache: _Facts = {}
+    expert_tokens: list[int] = []
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -91,6 +93,7 @@ def read_manifest(path: Path) -> Manifest:
             _numbers(held.reference),
             {_rank(rank, path): role for rank, role in held.roles.items()},
             _numbers(held.memory) | _numbers(held.prefix_cache),
+            tuple(held.expert_tokens),
         ),
         held.complete,
     )

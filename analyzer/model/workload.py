@@ -19,6 +19,7 @@ class Workload:
         roles: of each rank, where ranks differ.
         memory: what the engine counted during the load: `preemptions`, `kv_use` (share of the KV memory, 0 to 1),
             `queried_tokens` and `cached_tokens` of the prefix cache; those that are known.
+        expert_tokens: tokens routed to each expert in the recording, all layers and ranks; () where nobody counted.
     """
 
     engine: str = "unknown"
@@ -29,3 +30,4 @@ class Workload:
     reference: dict[str, int | float] = field(default_factory=dict)
     roles: dict[int, str] = field(default_factory=dict)
     memory: dict[str, int | float] = field(default_factory=dict)
+    expert_tokens: tuple[int, ...] = ()

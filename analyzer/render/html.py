@@ -63,8 +63,7 @@ def _work(rows: list[RankBreakdown]) -> list[tuple[str, int, float]]:
 
 def _extra(report: Report) -> list[tuple[str, str]]:
     """What else the report holds, as JSON. What has a place of its own or serves comparisons is not here."""
-    held = {**({"scaling": report.scaling} if report.scaling else {}), **report.extra}
-    left = {key: value for key, value in held.items() if key not in {"hta", "counts"}}
+    left = {key: value for key, value in report.extra.items() if key not in {"hta", "counts"}}
     return [
         (key, clip(msgspec.json.format(msgspec.json.encode(value), indent=2).decode(), LIMITS["longest_extra"]))
         for key, value in list(left.items())[: LIMITS["most_names"]]

@@ -19,6 +19,7 @@ SUFFIX = ".txt"
 WIDE = 110
 """Columns from which tables get the columns that 80 have no room for, and lists twice the rows."""
 SHOWN_RANKS = 8
+SHOWN_SCALING = 3
 SHOWN_FINDINGS = 5
 SHOWN_WARNINGS = 5
 SHOWN_COLLECTIVES = 4
@@ -66,6 +67,10 @@ def _parts(report: Report, width: int) -> list[RenderableType]:
         parts += [Text(), *_collectives(report.collectives, fold)]
     if report.waiting.groups:
         parts += [Text(), *_waiting(report.waiting, fold)]
+    told = report.scaling.sentences
+    if told:
+        parts += [Text(), *map(Text, told[: fold * SHOWN_SCALING])]
+        parts += _rest(len(told) - fold * SHOWN_SCALING, "… and {} (--format json has all)", "more row")
     if report.ladder and fold > 1:
         parts += [Text(), _ladder(report.ladder)]
     parts += [Text(), _answers(report.questions), Text(), *_findings(report, fold)]
