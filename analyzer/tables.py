@@ -11,6 +11,7 @@ from analyzer.measures.breakdown import Breakdown, breakdown
 from analyzer.measures.clock import clock
 from analyzer.measures.expert_load import expert_loads
 from analyzer.measures.moves import moves
+from analyzer.measures.plausible import faults, slowed
 from analyzer.measures.skew import group_waiting
 from analyzer.measures.stages import stages
 from analyzer.measures.steps import step_summary
@@ -79,7 +80,7 @@ def _wait_method(run: Run) -> str:
 
 
 def warnings(run: Run) -> Iterator[str]:
-    """Unclassified time, then what reading found, equal notes of several ranks once."""
+    """Unclassified time, an inflating profiler, then faults of the recording, equal notes of several ranks once."""
     parts = breakdown(run)
     busy_ns = sum(part.device_busy_ns for part in parts)
     unknown_ns = sum(part.unclassified_ns for part in parts)
@@ -91,11 +92,11 @@ def warnings(run: Run) -> Iterator[str]:
     inflation = run.workload.reference.get("inflation", 1.0)
     if inflation >= INFLATED:
         yield f"the profiler slowed the steps {inflation:.2f}x: the same steps were timed without it"
-    for note in run.notes:
+    for note in (*slowed(run), *run.notes):
         yield _worded(note.text, note.count, ())
     seen: dict[str, tuple[int, list[int]]] = {}
     for trace in run.traces:
-        for note in trace.notes:
+        for note in (*faults(trace), *trace.notes):
             total, where = seen.get(note.text, (0, []))
             seen[note.text] = (total + note.count, [*where, trace.rank])
     for text, (total, where) in seen.items():

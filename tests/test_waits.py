@@ -152,6 +152,19 @@ def test_f1_more_than_half_of_an_all_reduce_is_waiting_for_the_latest_rank():
     assert int(part.duration_ns.min()) == 10_519
 
 
+def test_f2_two_thirds_of_an_all_reduce_are_waiting():
+    def spans(product_us):
+        begins = [51_400.0 * call for call in range(20)]
+        products = [(GEMM, begin, product_us) for begin in begins]
+        return [*products, *((REDUCE, begin + product_us, 51_340.0 - product_us) for begin in begins)]
+
+    run = Run("f2", (_trace(0, spans(100.0)), _trace(1, spans(34_690.0))))
+    assert _waited_us(run) == [20 * 34_590.0, 0.0]
+    (part,) = waits(run).groups
+    assert f"{part.wait_ns[:, 0].sum() / part.duration_ns[:, 0].sum():.3f}" == "0.675"
+    assert [rank.communication.total_ns for rank in breakdown(run)] == [20 * 16_650_000] * 2
+
+
 def test_f7_one_stalled_collective_among_equals_is_no_transfer():
     def spans(stalls):
         found, at = [], 0.0
