@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from analyzer.errors import MissingEvidenceError
 from analyzer.measures.cost import between_ranks, cost, exposed
 from analyzer.measures.moves import moves
+from analyzer.measures.reuse import counted_reuse
 from analyzer.measures.steps import reused_tokens
 from analyzer.measures.traffic import Traffic, traffic
 from analyzer.model.kind import Kind
@@ -136,14 +137,48 @@ def _topology(run: Run) -> Plain:
 
 
 def _reuse(run: Run) -> Plain:
+    parts = [*_cached(run), *_kv_of_steps(run)]
+    if not parts:
+        raise MissingEvidenceError(
+            "neither metrics of the engine nor its steps say what was found in the KV cache",
+            "`shardscope collect vllm` or `sglang` scrapes the metrics, or save /metrics before and after the load as "
+            "metrics_before.prom and metrics_after.prom beside the traces; vLLM's steps state it with "
+            "--profiler-config.detailed_trace_annotation=true",
+        )
+    return Plain("; ".join(parts))
+
+
+def _cached(run: Run) -> list[str]:
+    """What the engine's counters say; nothing where none were scraped."""
+    counted = counted_reuse(run)
+    if counted is None:
+        return []
+    parts = []
+    if counted.queried_tokens:
+        found = counted.cached_tokens or 0
+        parts.append(
+            f"the prefix cache holds {found:,} of {counted.queried_tokens:,} prompt tokens "
+            f"({share(found / counted.queried_tokens)}), {counted.queried_tokens - found:,} are not in it"
+        )
+    if counted.external_queried_tokens:
+        found = counted.external_cached_tokens or 0
+        parts.append(f"the cache behind it {found:,} of {counted.external_queried_tokens:,}")
+    if counted.loaded_back_tokens:
+        parts.append(f"{counted.loaded_back_tokens:,} tokens come back from host memory")
+    if counted.evicted_tokens:
+        parts.append(f"{counted.evicted_tokens:,} tokens are evicted")
+    if counted.preemptions:
+        parts.append(count(counted.preemptions, "preemption"))
+    return parts
+
+
+def _kv_of_steps(run: Run) -> list[str]:
+    """What the steps' annotations say; nothing where they do not."""
     seen = reused_tokens(run)
     if seen is None:
-        raise MissingEvidenceError(
-            "no step states how many KV tokens it reused",
-            "vLLM states it with --profiler-config.detailed_trace_annotation=true; /metrics count prefix-cache hits",
-        )
+        return []
     reused, scheduled = seen
-    return Plain(f"prefill steps reuse {reused:,} KV tokens and compute {scheduled:,}")
+    return [f"prefill steps reuse {reused:,} KV tokens and compute {scheduled:,}"]
 
 
 def _reversal(run: Run) -> Plain:

@@ -14,7 +14,7 @@ launches recorded.
 
 Other lines say what the run knows: `layout`, `world` (ranks of the job), `nodes` (one name a rank), `links`
 (`0-1=NV18`), `nics` (one a rank), `environment` (of every rank's process), `model`, `engine`, `device` (its name),
-`message` (bytes of every collective).
+`message` (bytes of every collective), `copy` (bytes of every copy), `metrics` (by how much the engine's grew).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from analyzer.model.workload import Workload
 
 COLUMN_NS = 10_000
 COPY_BYTES = 1 << 20
-"""What a drawn copy states."""
+"""What a drawn copy states, unless the drawing says otherwise."""
 
 DEVICE = {
     "G": "nvjet_tst_128x64_64x8_2x1_v_bz_TNT",
@@ -82,7 +82,7 @@ STEPS = {
 }
 _FACTS = (
     *("layout", "world", "nodes", "links", "nics", "environment"),
-    *("model", "engine", "device", "message", "column"),
+    *("model", "engine", "device", "message", "copy", "metrics", "column"),
 )
 _LAUNCHES = ("cudaLaunchKernel", "cudaGraphLaunch")
 _ROW = re.compile(r"rank (\d+) (stream (\d+)|host|steps)\s+(\S+)$")
@@ -95,6 +95,15 @@ class _Span:
     start_ns: int
     end_ns: int
     lane: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """What every trace of a drawing states: bytes of a collective (or ABSENT) and of a copy, the device's name."""
+
+    message_bytes: int
+    copy_bytes: int
+    device_name: str
 
 
 def read(drawing: str) -> Run:
@@ -112,7 +121,8 @@ def read(drawing: str) -> Run:
         letters = {"stream": DEVICE, "host": HOST, "steps": STEPS}[place]
         rows.setdefault(rank, {}).setdefault(place, []).extend(_spans(cells, letters, stream, column_ns))
     message_bytes = int(facts["message"]) if "message" in facts else ABSENT
-    traces = tuple(_trace(rank, rows[rank], message_bytes, facts.get("device", "")) for rank in sorted(rows))
+    stated = _Stated(message_bytes, int(facts.get("copy", COPY_BYTES)), facts.get("device", ""))
+    traces = tuple(_trace(rank, rows[rank], stated) for rank in sorted(rows))
     return Run("drawing", traces, _layout(facts, len(traces)), _topology(facts), _workload(facts))
 
 
@@ -149,7 +159,7 @@ def _spans(cells: str, letters: dict[str, str], lane: int, column_ns: int) -> li
     return found
 
 
-def _trace(rank: int, rows: dict[str, list[_Span]], message_bytes: int, device_name: str) -> Trace:
+def _trace(rank: int, rows: dict[str, list[_Span]], stated: _Stated) -> Trace:
     device = sorted(rows.get("stream", []), key=lambda span: (span.start_ns, span.lane))
     host = sorted(rows.get("host", []), key=lambda span: span.start_ns)
     launched, calls = _correlate(device, host)
@@ -158,19 +168,19 @@ def _trace(rank: int, rows: dict[str, list[_Span]], message_bytes: int, device_n
     activities = Activities(
         *_columns(device, names, rank, launched),
         classify(names.values),
-        np.where(copies, COPY_BYTES, ABSENT).astype(np.int64) if device else np.zeros(0, np.int64),
+        np.where(copies, stated.copy_bytes, ABSENT).astype(np.int64) if device else np.zeros(0, np.int64),
     )
     on_host = list(zip(host, calls, strict=True))
     ops = [span for span, _ in on_host if span.name.startswith("aten::")]
     runtime = [(span, number) for span, number in on_host if not span.name.startswith("aten::")]
     return Trace(
         rank,
-        Origin(f"drawing/rank{rank}", "cuda", device_name, recorded_rank=rank),
+        Origin(f"drawing/rank{rank}", "cuda", stated.device_name, recorded_rank=rank),
         activities,
         calls=_events([span for span, _ in runtime], [number for _, number in runtime]),
         ops=_events(ops),
         annotations=_events(sorted(rows.get("steps", []), key=lambda span: span.start_ns)),
-        collectives=_records(activities, message_bytes),
+        collectives=_records(activities, stated.message_bytes),
     )
 
 
@@ -250,4 +260,6 @@ def _workload(facts: dict[str, str]) -> Workload:
     model: dict[str, int | float | str] = {
         key: int(value) for key, _, value in (part.partition("=") for part in facts.get("model", "").split())
     }
-    return Workload(engine=facts.get("engine", "unknown"), model=model)
+    grown = (part.rpartition("=") for part in facts.get("metrics", "").split())
+    counters = {series: float(value) for series, _, value in grown}
+    return Workload(engine=facts.get("engine", "unknown"), model=model, counters=counters)

@@ -1,9 +1,9 @@
-"""No prefill step finds any of its prompt in the KV cache.
+"""No prompt finds any of its tokens in the KV cache.
 
 ## What it measures
 
 KV tokens that prefill steps found in the cache, as detailed step annotations state them, over at least eight prefill
-steps.
+steps; where no step states them, the engine's prefix-cache counters over at least eight requests.
 
 ## Why it costs
 
@@ -18,11 +18,13 @@ cache, it costs nothing.
 
 ## When it is wrong
 
-A load of unrelated prompts has nothing to share. Benchmarks with random tokens never hit.
+A load of unrelated prompts has nothing to share. Benchmarks with random tokens never hit. A prompt shorter than one
+cache block cannot hit either.
 
 ## Sources
 
-vLLM, detailed step annotation: context tokens beyond those scheduled were in the cache.
+vLLM, detailed step annotation: context tokens beyond those scheduled were in the cache. Counters:
+`vllm:prefix_cache_queries`, `vllm:prefix_cache_hits`; `sglang:prompt_tokens_total`, `sglang:cached_tokens_total`.
 """
 
 from collections.abc import Iterator
@@ -31,13 +33,14 @@ import numpy as np
 
 from analyzer.errors import MissingEvidenceError
 from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
+from analyzer.measures.reuse import counted_reuse
 from analyzer.measures.steps import reused_tokens, steps
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
 from analyzer.units import count
 
 ENOUGH = 8
-"""Prefill steps: fewer may all be first of their kind."""
+"""Prefill steps, or requests: fewer may all be first of their kind."""
 
 
 @rule(
@@ -48,6 +51,11 @@ ENOUGH = 8
         found=True,
     ),
     Example(
+        "ten requests, and the engine counted no hit",
+        "metrics vllm:prefix_cache_queries_total=5120 vllm:request_success_total=10\nrank 0 stream 7   GGTTGG",
+        found=True,
+    ),
+    Example(
         "later prompts find their prefix",
         "rank 0 stream 7   GG|GG|GG|GG|GG|GG|GG|GG\nrank 0 host       l.|l.|l.|l.|l.|l.|l.|l.\n"
         "rank 0 steps      NN|RR|RR|RR|RR|RR|RR|RR",
@@ -55,18 +63,11 @@ ENOUGH = 8
     ),
 )
 def check(run: Run) -> Iterator[Finding]:
-    seen = reused_tokens(run)
-    if seen is None:
-        raise MissingEvidenceError(
-            "no step states how many KV tokens it reused",
-            "start vLLM with --profiler-config.detailed_trace_annotation=true",
-        )
-    reused, computed = seen
-    prefills = max(int(np.count_nonzero(rank.prefill_tokens > 0)) for rank in steps(run))
-    if reused or prefills < ENOUGH:
+    computed = _by_steps(run) if reused_tokens(run) else _by_counters(run)
+    if computed is None:
         return
     yield Finding(
-        f"{count(prefills, 'prefill step')} computed {computed:,} tokens and reused none",
+        f"{computed} and reused none",
         Severity.INFO,
         Basis.MEASURED,
         Evidence(run.ranks),
@@ -76,3 +77,23 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         locality=Locality.TEMPORAL,
     )
+
+
+def _by_steps(run: Run) -> str | None:
+    reused, computed = reused_tokens(run) or (0, 0)
+    prefills = max(int(np.count_nonzero(rank.prefill_tokens > 0)) for rank in steps(run))
+    if reused or prefills < ENOUGH:
+        return None
+    return f"{count(prefills, 'prefill step')} computed {computed:,} tokens"
+
+
+def _by_counters(run: Run) -> str | None:
+    counted = counted_reuse(run)
+    if counted is None or not counted.queried_tokens:
+        raise MissingEvidenceError(
+            "no step states how many KV tokens it reused, and no metrics of the engine were scraped",
+            "start vLLM with --profiler-config.detailed_trace_annotation=true, or use `shardscope collect`",
+        )
+    if counted.cached_tokens or counted.external_cached_tokens or (counted.requests or 0) < ENOUGH:
+        return None
+    return f"{count(counted.requests or 0, 'request')} looked up {counted.queried_tokens:,} prompt tokens"

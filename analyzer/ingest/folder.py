@@ -10,6 +10,7 @@ from pathlib import Path
 from analyzer.errors import RunNotFoundError
 from analyzer.ingest.filenames import FileIdentity, FileKind, identity
 from analyzer.ingest.manifest import NAME as MANIFEST
+from analyzer.ingest.scrapes import AFTER, BEFORE
 from analyzer.ingest.topology import NAME as TOPOLOGY
 from analyzer.model.trace import Note
 from analyzer.units import count
@@ -33,6 +34,7 @@ class Found:
         manifest: `run.json`, None where there is none.
         server_args: `server_args.json`, None where there is none.
         topology: `topology.json`, None where there is none.
+        metrics: pages of metrics before and after the load, None where not both are there.
         notes: what was left out by its name.
     """
 
@@ -41,6 +43,7 @@ class Found:
     manifest: Path | None
     server_args: Path | None
     topology: Path | None
+    metrics: tuple[Path, Path] | None
     notes: tuple[Note, ...]
 
 
@@ -74,7 +77,9 @@ def find(places: tuple[str, ...]) -> Found:
         notes.append(Note(_MERGED_BESIDE, len(merged)))
     folders = dict.fromkeys(folder for path, _ in kept for folder in (path.parent, path.parent.parent))
     manifest, server_args, topology = (_beside(folders, name) for name in (MANIFEST, SERVER_ARGS, TOPOLOGY))
-    return Found(tuple(kept), named, manifest, server_args, topology, tuple(notes))
+    before, after = _beside(folders, BEFORE), _beside(folders, AFTER)
+    metrics = (before, after) if before and after else None
+    return Found(tuple(kept), named, manifest, server_args, topology, metrics, tuple(notes))
 
 
 def _expand(place: str) -> Iterator[Path]:

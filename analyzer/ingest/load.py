@@ -17,6 +17,7 @@ from analyzer.ingest.filenames import FileIdentity
 from analyzer.ingest.folder import Found, find
 from analyzer.ingest.layout_guess import guess
 from analyzer.ingest.manifest import Manifest, read_manifest
+from analyzer.ingest.scrapes import growth
 from analyzer.ingest.server_args import ServerArgs, read_server_args, server_role
 from analyzer.ingest.sessions import UNRANKED, one_run
 from analyzer.ingest.topology import read_topology
@@ -82,7 +83,7 @@ def _run(label: str, traces: tuple[Trace, ...], found: Found, notes: tuple[Note,
         traces,
         layout,
         topology,
-        _workload(traces, manifest, server_args),
+        _scraped(_workload(traces, manifest, server_args), found),
         (*notes, *layout_notes, *topology_notes),
     )
 
@@ -145,6 +146,13 @@ def _workload(traces: tuple[Trace, ...], manifest: Manifest | None, server_args:
     stages = {trace.origin.stage for trace in traces}
     served = server_role(server_args) if server_args else ""
     return replace(declared, engine=engine, role=declared.role or served or (stages.pop() if len(stages) == 1 else ""))
+
+
+def _scraped(workload: Workload, found: Found) -> Workload:
+    """With the growth of the metrics that lie beside the traces, where run.json does not hold it."""
+    if workload.counters or found.metrics is None:
+        return workload
+    return replace(workload, counters=growth(*found.metrics))
 
 
 def _nothing(label: str, found: Found, notes: list[Note]) -> str:

@@ -6,7 +6,8 @@ Every key may be absent; keys that are not listed here are ignored.
      "layout": {"tp": 2}, "groups": {"tp": [[0, 1]]}, "topology": {"nodes": {"0": "host-a", "1": "host-a"}},
      "model": {"hidden_size": 4096, …}, "versions": {…}, "settings": {…}, "reference": {…},
      "memory": {"preemptions": 0, "kv_use": 0.85}, "prefix_cache": {"queried_tokens": 900, "cached_tokens": 400},
-     "expert_tokens": [1200, 900, …]}
+     "expert_tokens": [1200, 900, …],
+     "metrics": {"change": {"vllm:prefix_cache_hits_total": 48.0, …}}}
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ class _Topology(msgspec.Struct):
     nodes: dict[str, str] = {}
 
 
+class _Metrics(msgspec.Struct):
+    change: dict[str, float] = {}
+
+
 class _File(msgspec.Struct):
     schema: int = SCHEMA
     complete: bool = True
@@ -47,6 +52,7 @@ class _File(msgspec.Struct):
     memory: _Facts = {}
     prefix_cache: _Facts = {}
     expert_tokens: list[int] = []
+    metrics: _Metrics = msgspec.field(default_factory=_Metrics)
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -55,7 +61,7 @@ class Manifest(msgspec.Struct, frozen=True):
     Attributes:
         layout: None where it declares no axis.
         topology: source `declared` where it places ranks.
-        workload: engine, role, model, versions, settings, reference.
+        workload: engine, role, model, versions, settings, reference, counters.
         complete: False where the collector was broken off.
     """
 
@@ -94,6 +100,7 @@ def read_manifest(path: Path) -> Manifest:
             {_rank(rank, path): role for rank, role in held.roles.items()},
             _numbers(held.memory) | _numbers(held.prefix_cache),
             tuple(held.expert_tokens),
+            held.metrics.change,
         ),
         held.complete,
     )

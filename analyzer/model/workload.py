@@ -20,6 +20,9 @@ class Workload:
         memory: what the engine counted during the load: `preemptions`, `kv_use` (share of the KV memory, 0 to 1),
             `queried_tokens` and `cached_tokens` of the prefix cache; those that are known.
         expert_tokens: tokens routed to each expert in the recording, all layers and ranks; () where nobody counted.
+        counters: by how much each series of the engine's and the router's metrics grew while the run was served,
+            by `name{labels}` as Prometheus writes it. A series that did not grow is absent; so are all, where nothing
+            was scraped.
     """
 
     engine: str = "unknown"
@@ -31,3 +34,4 @@ class Workload:
     roles: dict[int, str] = field(default_factory=dict)
     memory: dict[str, int | float] = field(default_factory=dict)
     expert_tokens: tuple[int, ...] = ()
+    counters: dict[str, float] = field(default_factory=dict)

@@ -1,0 +1,77 @@
+"""Requests lost their KV cache to others while they ran.
+
+## What it measures
+
+Preemptions (vLLM) or retractions (SGLang) that the engine counted while it served the load.
+
+## Why it costs
+
+The KV of a preempted request is dropped. When its turn comes again, its prompt and all tokens it had produced are
+prefilled once more: work done twice, and a pause that its reader sees.
+
+## What to do
+
+1. Give the KV cache room (vLLM: `--gpu-memory-utilization`, `--kv-cache-dtype fp8`; SGLang: `--mem-fraction-static`).
+2. Admit fewer requests at a time (vLLM: `--max-num-seqs`; SGLang: `--max-running-requests`, or a higher
+   `--schedule-conservativeness`).
+3. Shard the cache over more ranks, if the model has KV heads left to split.
+
+## When it is wrong
+
+A few preemptions in a burst cost less than a batch kept small for it. The counters do not say how many tokens were
+computed again, so no time is stated.
+
+## Sources
+
+vLLM, `vllm:num_preemptions`; SGLang, `sglang:num_retracted_requests_total`.
+"""
+
+from collections.abc import Iterator
+
+from analyzer.errors import MissingEvidenceError
+from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
+from analyzer.measures.reuse import counted_reuse
+from analyzer.model.run import Run
+from analyzer.rule import Example, rule
+from analyzer.units import count, share
+
+GRAVE = 0.1
+"""Preemptions a request: one request in ten pays its prefill twice."""
+
+
+@rule(
+    Example(
+        "three requests of twenty were preempted",
+        "engine  vllm\nmetrics vllm:num_preemptions_total=3 vllm:request_success_total=20\n"
+        "rank 0 stream 7   GGGGTTTTGGGG",
+        found=True,
+    ),
+    Example(
+        "all requests kept their cache",
+        "engine  vllm\nmetrics vllm:request_success_total=20\nrank 0 stream 7   GGGGTTTTGGGG",
+        found=False,
+    ),
+)
+def check(run: Run) -> Iterator[Finding]:
+    counted = counted_reuse(run)
+    if counted is None:
+        raise MissingEvidenceError(
+            "no metrics of the engine were scraped",
+            "`shardscope collect vllm` or `sglang` scrapes them, or save /metrics before and after the load as "
+            "metrics_before.prom and metrics_after.prom beside the traces",
+        )
+    if not counted.preemptions:
+        return
+    rate = counted.preemptions / counted.requests if counted.requests else 0.0
+    over = f" over {count(counted.requests, 'request')} ({share(rate)})" if counted.requests else ""
+    yield Finding(
+        f"{count(counted.preemptions, 'preemption')}{over}: their KV is computed again",
+        Severity.WARNING if rate >= GRAVE else Severity.INFO,
+        Basis.MEASURED,
+        Evidence(run.ranks),
+        (
+            "Give the KV cache room (vLLM: --gpu-memory-utilization, SGLang: --mem-fraction-static).",
+            "Admit fewer requests at a time (vLLM: --max-num-seqs, SGLang: --max-running-requests).",
+        ),
+        locality=Locality.TEMPORAL,
+    )
