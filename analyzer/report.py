@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from analyzer._link_facts import LinkRow
 from analyzer._scaling_facts import ScalingFacts
 from analyzer._waiting_facts import WaitingTable
 from analyzer.errors import TraceFormatError
@@ -167,6 +168,7 @@ class CollectiveRow:
         expected_busbw_GBps: of the same message on this rung, None where unknown.
         level: rung of the ladder crossed, or unknown.
         verdict: transfer, skew, mixed, inconclusive or unknown: what the time of these calls is, with `reason`.
+        link: what it crosses, and what a call should take.
     """
 
     group: list[int]
@@ -182,6 +184,7 @@ class CollectiveRow:
     level: str = "unknown"
     verdict: str = "unknown"
     reason: str = ""
+    link: LinkRow | None = None
 
 
 @dataclass(frozen=True, slots=True)

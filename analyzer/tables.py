@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyzer._link_rows import link_row
 from analyzer._scaling_facts import ExpertRow, ScalingFacts, StageRow
 from analyzer.errors import MissingEvidenceError
 from analyzer.finding import Basis
 from analyzer.measures.breakdown import Breakdown, breakdown
 from analyzer.measures.clock import clock
 from analyzer.measures.expert_load import expert_loads
+from analyzer.measures.links import links
 from analyzer.measures.moves import moves
 from analyzer.measures.plausible import faults, slowed
 from analyzer.measures.skew import group_waiting
@@ -155,7 +157,7 @@ def step_rows(run: Run) -> list[StepKind]:
 def collective_rows(run: Run) -> list[CollectiveRow]:
     """Collectives by kind and group, most exposed first."""
     rows = []
-    for row in traffic(run):
+    for row, link in zip(traffic(run), links(run), strict=True):
         waiting = group_waiting(run, row)
         members = row.group or (waiting.ranks if waiting else ())
         rows.append(
@@ -170,9 +172,17 @@ def collective_rows(run: Run) -> list[CollectiveRow]:
                 wait_ns=waiting.wait_ns if waiting else None,
                 verdict=waiting.verdict.value if waiting else "unknown",
                 reason=waiting.reason if waiting else "",
+                busbw_GBps=_gigabytes(link.busbw_bytes_per_s),
+                expected_busbw_GBps=_gigabytes(link.expected_busbw_bytes_per_s),
+                level=link.rung,
+                link=link_row(link),
             )
         )
     return rows
+
+
+def _gigabytes(bytes_per_s: float | None) -> float | None:
+    return None if bytes_per_s is None else bytes_per_s / 1e9
 
 
 def ladder_rows(run: Run) -> list[LadderRow]:

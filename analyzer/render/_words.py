@@ -31,6 +31,9 @@ LONGEST_KERNEL = 60
 """Letters of a kernel's name inside a sentence."""
 VERDICTS = {"ok": "ok", "attention": "look", "problem": "problem", "unknown": "unknown"}
 UNKNOWN = "unknown"
+SPEEDS = {"normal": "as expected", "low": "low", "slow": "slow", "implausible": "too fast: size or rung wrong"}
+SPEEDS |= {UNKNOWN: UNKNOWN}
+"""Band of a collective's efficiency → the words for it."""
 NONE = "–"
 LONGEST_LIST = 60
 """Letters of a list of ranks; scattered ranks of a large job fill pages."""
@@ -145,3 +148,16 @@ def reasons(row: LateRankRow, most: int) -> str:
 
 def _short(name: str) -> str:
     return name if len(name) <= LONGEST_KERNEL else f"{name[:LONGEST_KERNEL]}…"
+
+
+def speed(row: CollectiveRow) -> str:
+    """How a call compares with what is to be expected, or unknown."""
+    return UNKNOWN if row.link is None else SPEEDS[row.link.band]
+
+
+def nodes(row: CollectiveRow) -> str:
+    """Nodes of the group, with rails where it leaves one, or unknown."""
+    if row.link is None or row.link.nodes is None:
+        return UNKNOWN
+    rails = {True: ", rail-aligned", False: ", across rails", None: ""}[row.link.rail_aligned]
+    return f"{row.link.nodes}{rails}"

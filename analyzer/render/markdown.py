@@ -135,7 +135,8 @@ def _steps(report: Report) -> str:
 
 
 def _collectives(report: Report) -> str:
-    titles = ("collective", "axis", "ranks", ">calls", ">message", ">median", ">waiting", ">bus bandwidth", "rung")
+    figures = (">calls", ">message", ">median", ">waiting", ">bus bandwidth", ">expected")
+    titles = ("collective", "axis", "ranks", *figures, "rung", "speed")
     rows = [
         (
             text(row.kind),
@@ -146,7 +147,9 @@ def _collectives(report: Report) -> str:
             duration(row.median_ns),
             words.waiting(row),
             words.bandwidth(row.busbw_GBps),
+            words.bandwidth(row.expected_busbw_GBps),
             text(row.level),
+            words.speed(row),
         )
         for row in report.collectives[:SHOWN_COLLECTIVES]
     ]

@@ -146,11 +146,16 @@ def _steps(rows: list[StepKind], *, wide: bool) -> RenderableType:
 
 
 def _collectives(rows: list[CollectiveRow], fold: int) -> list[RenderableType]:
-    more = ("bus bandwidth", "to be expected", "rung") if fold > 1 else ()
+    more = ("bus bandwidth", "expected", "rung", "speed") if fold > 1 else ()
     table = _table(1, "collective", "axis", "ranks", "calls", "message", "median", "waiting", *more)
     shown = rows[: fold * SHOWN_COLLECTIVES]
     for row in shown:
-        speeds = (words.bandwidth(row.busbw_GBps), words.bandwidth(row.expected_busbw_GBps), row.level)
+        speeds = (
+            words.bandwidth(row.busbw_GBps),
+            words.bandwidth(row.expected_busbw_GBps),
+            row.level,
+            words.speed(row),
+        )
         figures = (f"{row.count:,}", words.moved(row.bytes), duration(row.median_ns), words.waiting(row))
         table.add_row(row.kind, row.dimension, words.members(row), *figures, *(speeds if more else ()))
     return [table, *_rest(len(rows) - len(shown), "… and {} (--format json has all)", "more kind")]
