@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from analyzer._ladder_facts import LadderRow
 from analyzer._link_facts import LinkRow
 from analyzer._scaling_facts import ScalingFacts
 from analyzer._waiting_facts import WaitingTable
@@ -185,23 +186,6 @@ class CollectiveRow:
     verdict: str = "unknown"
     reason: str = ""
     link: LinkRow | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LadderRow:
-    """What moved over one rung.
-
-    Attributes:
-        level: rung.
-        bytes: None where not recorded.
-        time_ns: exclusive time of it, mean over ranks.
-        basis: measured, derived or model.
-    """
-
-    level: str
-    bytes: int | None
-    time_ns: int
-    basis: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyzer._ladder_facts import LadderRow
 from analyzer._link_rows import link_row
 from analyzer._scaling_facts import ExpertRow, ScalingFacts, StageRow
 from analyzer.errors import MissingEvidenceError
@@ -26,7 +27,6 @@ from analyzer.report import (
     ClockFacts,
     CollectiveRow,
     Hidden,
-    LadderRow,
     RankBreakdown,
     RunFacts,
     StepKind,

@@ -7,12 +7,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from analyzer._ladder_facts import LadderRow
 from analyzer._waiting_facts import WaitingTable
 from analyzer.render import _words as words
 from analyzer.render._console import printed
 from analyzer.render._safe import safe
 from analyzer.render._second_opinion import hta_lines
-from analyzer.report import Answer, CollectiveRow, FindingRow, LadderRow, RankBreakdown, Report, StepKind
+from analyzer.report import Answer, CollectiveRow, FindingRow, RankBreakdown, Report, StepKind
 from analyzer.units import count, duration, share
 
 SUFFIX = ".txt"
