@@ -57,6 +57,10 @@ class TestClasses:
         # base 6.6 µs; 6 hops at four ranks, 14 at eight: 10.2 µs → 15.0 µs
         assert expected_ns(small, step(small), 8) == pytest.approx(2.4 * MS)
 
+    def test_what_sets_exchanges_up_goes_with_the_last_peer(self):
+        setup = ClassTime("comm_setup", Sort.SETUP, 2 * MS)
+        assert [expected_ns(setup, step(setup), degree) for degree in (1, 2, 8)] == [0.0, 2 * MS, 2 * MS]
+
     def test_one_rank_needs_no_collective(self):
         assert expected_ns(ALL_REDUCE, step(ALL_REDUCE, degree=2), 1) == 0.0
 
@@ -107,6 +111,17 @@ class TestRanges:
         bare = what_if(step(GEMM, degree=1, added_calls=0, added_bytes=1 << 20), 2)
         # 160 × (6.6 + 2 × 0.6 + 5.2) µs
         assert told.low_ns - bare.low_ns == pytest.approx(2.1 * MS, rel=0.3)
+
+    def test_one_rank_shows_too_little_to_expect_a_gain(self):
+        told = what_if(step(GEMM, degree=1, added_calls=8.0, added_bytes=1 << 16), 2)
+        assert told.high_ns < 0.8 * told.now_ns
+        assert told.direction == ""
+        assert told.notes[0].startswith("a run at degree 1 shows no waiting for peers")
+
+    def test_ranks_on_a_host_get_no_direction(self):
+        told = what_if(step(GEMM, ALL_REDUCE, on_host=True), 8)
+        assert (told.direction, what_if(step(GEMM, ALL_REDUCE), 8).direction) == ("", "faster")
+        assert told.notes[0].startswith("the ranks compute on the cores of a host")
 
     def test_the_same_question_gets_the_same_range(self):
         assert what_if(step(GEMM, ALL_REDUCE), 8) == what_if(step(GEMM, ALL_REDUCE), 8)

@@ -10,6 +10,7 @@ from analyzer.cli._output import emit
 from analyzer.errors import UsageError
 from analyzer.model.point import Series
 
+FORMATS = ("text", "json", "markdown", "html")
 OBJECTIVES = ("latency", "per-gpu", "total")
 
 
@@ -23,7 +24,7 @@ OBJECTIVES = ("latency", "per-gpu", "total")
 @click.option("--what-if", "wish", metavar="tp=N", help="What one RUN lets expect of another degree: a model.")
 @click.option("--platform", default="", metavar="DEVICE", help="Links to expect, with --what-if.  [default: RUN's own]")
 @click.option("--gpus", type=click.IntRange(min=1), help="GPUs to fill with replicas, for --objective total.")
-@click.option("--format", "form", type=click.Choice(["text", "json", "html"]), default="text", show_default=True)
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option("-o", "out", type=click.Path(path_type=Path), help="Write to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
 def command(  # noqa: PLR0917 (a command has as many arguments as options)
@@ -52,7 +53,7 @@ def command(  # noqa: PLR0917 (a command has as many arguments as options)
         return
     from analyzer.ingest.points import read_points  # noqa: PLC0415 (--help stays fast)
     from analyzer.measures.scaling import Objective  # noqa: PLC0415
-    from analyzer.render import _sweep_html, _sweep_text  # noqa: PLC0415
+    from analyzer.render import _sweep_html, _sweep_markdown, _sweep_text  # noqa: PLC0415
     from analyzer.render._safe import safe  # noqa: PLC0415
     from analyzer.sweep import Ask, sweep, to_json  # noqa: PLC0415
 
@@ -66,6 +67,7 @@ def command(  # noqa: PLR0917 (a command has as many arguments as options)
     sweeps = tuple(sweep(safe(part), ask) for part in series)
     rendered = {
         "text": lambda: _sweep_text.render(sweeps),
+        "markdown": lambda: _sweep_markdown.render(sweeps),
         "html": lambda: _sweep_html.render(sweeps),
         "json": lambda: to_json(sweeps),
     }
@@ -82,17 +84,19 @@ def _foresight(paths: tuple[Path, ...], wish: str, kind: str, platform: str, for
     if not degree.isdecimal() or int(degree) < 1:
         raise UsageError(f"--what-if {wish}: say the axis and the degree, for example --what-if tp=8")
     if len(paths) != 1 or paths[0].suffix.lower() in {".csv", ".json"} or form == "html":
-        raise UsageError("--what-if reads the traces of one run, and writes text or json")
+        raise UsageError("--what-if reads the traces of one run, and writes text, json or markdown")
     from analyzer.cli._progress import progress  # noqa: PLC0415
     from analyzer.foresight import foresee, to_json  # noqa: PLC0415
     from analyzer.ingest.load import load  # noqa: PLC0415
-    from analyzer.render import _foresight_text  # noqa: PLC0415
+    from analyzer.render import _foresight_markdown, _foresight_text  # noqa: PLC0415
     from analyzer.render._safe import safe  # noqa: PLC0415
 
     with progress("Reading traces") as advance:
         run = load(paths[0], advance=lambda done, whole: advance("Reading traces", done, whole))
     found = foresee(run, dimension, int(degree), kind, platform)
-    return to_json(found) if form == "json" else safe(_foresight_text.render(found))
+    if form == "json":
+        return to_json(found)
+    return safe(_foresight_markdown.render(found) if form == "markdown" else _foresight_text.render(found))
 
 
 def _runs(paths: tuple[Path, ...], dimension: str, kind: str) -> Series:

@@ -31,6 +31,7 @@ class Facts:
         capacity_bytes: memory of one device.
         added_calls: collectives of one step that the split adds to a run at degree 1: two a layer.
         added_bytes: message of each: tokens × hidden size × bytes an element.
+        on_host: whether the ranks compute on the cores of a host instead of devices of their own.
     """
 
     query_heads: int | None = None
@@ -42,6 +43,7 @@ class Facts:
     capacity_bytes: float | None = None
     added_calls: float | None = None
     added_bytes: int | None = None
+    on_host: bool = False
 
 
 @dataclass(frozen=True, slots=True)

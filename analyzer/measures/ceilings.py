@@ -106,4 +106,4 @@ def _floor(part: ClassTime) -> float:
     if part.sort in _SPLIT:
         usual_ns = ATTENTION_FLOOR_NS if part.sort is Sort.ATTENTION else FLOOR_NS
         return min(part.time_ns, part.calls * (usual_ns if part.floor_ns is None else part.floor_ns))
-    return part.time_ns if part.sort in (Sort.REPLICATED, Sort.HOST) else 0.0
+    return part.time_ns if part.sort in (Sort.REPLICATED, Sort.HOST, Sort.SETUP) else 0.0

@@ -15,7 +15,7 @@ from analyzer.measures.breakdown import Breakdown, breakdown
 from analyzer.measures.expected import Call, expected
 from analyzer.measures.skew import late_rank
 from analyzer.measures.steps import steps
-from analyzer.measures.traffic import message_bytes
+from analyzer.measures.traffic import SETUP, message_bytes
 from analyzer.measures.waits import waits
 from analyzer.measures.whatif import FP8_FLOOR_NS, FP8_SPREAD, ClassTime, Reference, Sort, Step
 from analyzer.model.events import ABSENT, Integers, Mask
@@ -149,7 +149,7 @@ def _sort(kind: Kind, word: str) -> Sort:
     if kind is Kind.MOVEMENT:
         return Sort.MOVEMENT
     if kind is Kind.COMMUNICATION:
-        return Sort.REPLICATED if word == "comm_setup" else Sort.COLLECTIVE
+        return Sort.SETUP if word in SETUP else Sort.COLLECTIVE
     return next((sort for sort, words in _SORTS.items() if word in words), Sort.REPLICATED)
 
 
@@ -212,4 +212,5 @@ def _facts(run: Run, members: list[_Member]) -> Facts:
         node_ranks=None if on_host else NODE_RANKS,
         added_calls=2.0 * layers if layers else None,
         added_bytes=2 * hidden * int(np.median(known)) if hidden and known.size else None,
+        on_host=on_host,
     )

@@ -45,6 +45,7 @@ class Sort(str, Enum):
     ATTENTION = "attention"
     REPLICATED = "replicated"
     COLLECTIVE = "collective"
+    SETUP = "setup"
     WAIT = "wait"
     HOST = "host"
     MOVEMENT = "movement"
@@ -57,6 +58,7 @@ SPREADS = {
     Sort.ATTENTION: 0.15,
     Sort.REPLICATED: 0.05,
     Sort.COLLECTIVE: 0.20,
+    Sort.SETUP: 0.20,
     Sort.WAIT: 0.30,
     Sort.HOST: 0.10,
     Sort.MOVEMENT: 0.30,
@@ -137,7 +139,8 @@ class Expectation:
         low_ns: 5 % of the draws lie below.
         high_ns: 5 % of the draws lie above.
         now_ns: the step as measured.
-        direction: `faster`, `slower`, or "" where the draws do not agree or the change is small.
+        direction: `faster`, `slower`, or "" where the draws do not agree, the change is small, or the run cannot show
+            what would reverse it.
         notes: what was left out.
         basis: always a model.
     """
@@ -180,7 +183,10 @@ def what_if(step: Step, degree: int, reference: Reference | None = None) -> Expe
     drawn = _draws(step, degree, reference)
     change = drawn / step.step_ns - 1
     low, high = np.quantile(drawn, RANGE)
-    return Expectation(degree, float(low), float(high), step.step_ns, _direction(change), _notes(step, degree))
+    direction = _direction(change)
+    if step.facts.on_host or (step.degree == 1 and direction == "faster"):
+        direction = ""
+    return Expectation(degree, float(low), float(high), step.step_ns, direction, _notes(step, degree))
 
 
 def _missing_reference(step: Step, degree: int, reference: Reference | None) -> tuple[str, ...]:
@@ -207,6 +213,16 @@ def _direction(change: Floats) -> str:
 
 def _notes(step: Step, degree: int) -> tuple[str, ...]:
     notes = []
+    if step.degree == 1:
+        notes.append(
+            "a run at degree 1 shows no waiting for peers and no host time of collectives: the range leaves both out, "
+            "so it is a lower bound and no reason to expect a gain"
+        )
+    if step.facts.on_host:
+        notes.append(
+            "the ranks compute on the cores of a host, which more ranks may have to share; the ranges of classes come "
+            "from GPUs, so no direction is named"
+        )
     if step.facts.capacity_bytes is None and degree < step.degree:
         notes.append("whether memory suffices was not checked")
     unknown_ns = sum(part.time_ns for part in step.classes if not part.is_known)
@@ -259,6 +275,8 @@ def expected_ns(part: ClassTime, step: Step, degree: int, reference: Reference |
             return part.time_ns if part.persistent or not before else part.time_ns * expected_maximum(degree) / before
         case Sort.COLLECTIVE:
             return _collective(part, step, degree, reference)
+        case Sort.SETUP:
+            return 0.0 if degree == 1 else part.time_ns
         case _:
             return part.time_ns
 

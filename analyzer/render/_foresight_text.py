@@ -14,12 +14,14 @@ from analyzer.render._console import printed
 from analyzer.units import duration
 
 SHOWN_CLASSES = 12
-_SCALES = {
+BOUNDS = "Upper bounds, not promises:"
+SCALES = {
     Sort.GEMM: "divided, down to the floor of a kernel",
     Sort.EXPERTS: "divided, down to the floor of a kernel",
     Sort.ATTENTION: "divided up to the number of KV heads",
     Sort.REPLICATED: "stays",
     Sort.COLLECTIVE: "as the links do",
+    Sort.SETUP: "stays while there are peers",
     Sort.WAIT: "as the latest of the ranks",
     Sort.HOST: "stays",
     Sort.MOVEMENT: "state that is split shrinks",
@@ -39,16 +41,24 @@ def render(found: Foresight, width: int = 80, *, color: bool = False) -> str:
 
 
 def _parts(found: Foresight) -> Iterator[RenderableType]:
-    told, now, then = found.expectation, found.step.degree, found.expectation.degree
+    told, then = found.expectation, found.expectation.degree
     yield Text(told.sentence(f"{DIMENSION.upper()}{then}"), style="bold")
-    yield Text(f"{found.label}: {found.kind} steps at {DIMENSION.upper()}{now}; a model: measure before you use it")
+    yield Text(origin(found))
     yield from (Text(f"! {note}", style="yellow") for note in told.notes)
     yield Text()
     yield _classes(found)
     yield Text()
     if found.marginal is not None:
         yield Text(found.marginal.sentence(f"{DIMENSION.upper()}{found.marginal.degree}"))
-    yield from (Text(part.sentence) for part in found.ceilings)
+    if found.ceilings:
+        yield Text(BOUNDS)
+    yield from (Text(f"  {part.sentence}") for part in found.ceilings)
+
+
+def origin(found: Foresight) -> str:
+    """What was measured, and what the rest is."""
+    now = f"{DIMENSION.upper()}{found.step.degree}"
+    return f"{found.label}: {found.kind} steps at {now}; a model: measure before you use it"
 
 
 def _classes(found: Foresight) -> RenderableType:
@@ -57,7 +67,7 @@ def _classes(found: Foresight) -> RenderableType:
         table.add_column(title, justify=justify)  # type: ignore[arg-type]
     shown = found.classes[:SHOWN_CLASSES]
     for part, then_ns in shown:
-        table.add_row(part.name, duration(part.time_ns), duration(then_ns), _SCALES[part.sort])
+        table.add_row(part.name, duration(part.time_ns), duration(then_ns), SCALES[part.sort])
     rest = found.classes[SHOWN_CLASSES:]
     if rest:
         times = [duration(sum(times)) for times in zip(*((part.time_ns, then) for part, then in rest), strict=True)]

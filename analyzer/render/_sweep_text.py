@@ -19,9 +19,9 @@ CHART = 60
 """Cells of the longest bar."""
 _LETTERS = {"compute": "█", "communication": "▓", "movement": "▒", "sync": "·"}
 _STYLES = {"compute": "green", "communication": "red", "movement": "yellow", "sync": "bright_black"}
-_SHORT = {"compute": "comp.", "communication": "comm.", "movement": "move", "sync": "idle"}
+SHORT = {"compute": "comp.", "communication": "comm.", "movement": "move", "sync": "idle"}
 _UNITS = {Objective.LATENCY: "", Objective.PER_GPU: ", GPU time", Objective.TOTAL: ", time over replicas"}
-_OTHER = {Objective.PER_GPU: "per GPU", Objective.LATENCY: "latency", Objective.TOTAL: "total"}
+OBJECTIVES = {Objective.PER_GPU: "per GPU", Objective.LATENCY: "latency", Objective.TOTAL: "total"}
 
 
 def render(sweeps: tuple[Sweep, ...], width: int = 80, *, color: bool = False) -> str:
@@ -50,7 +50,7 @@ def render(sweeps: tuple[Sweep, ...], width: int = 80, *, color: bool = False) -
 def _one(sweep: Sweep, width: int) -> RenderableType:
     parts: list[RenderableType] = [Text(headline(sweep), style="bold")]
     others = [other for other in sweep.others if other.kind is not Kind.CANNOT_TELL]
-    parts += [Text(f"{_OTHER[other.objective]}: {optimum(sweep, other)}") for other in others]
+    parts += [Text(f"{OBJECTIVES[other.objective]}: {optimum(sweep, other)}") for other in others]
     parts += [Text(), _table(sweep), Text(), _chart(sweep, width)]
     terms = terms_of(sweep)
     if terms:
@@ -105,7 +105,7 @@ def _term_table(sweep: Sweep, terms: list[str]) -> RenderableType:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column(sweep.ask.dimension if sweep.series.ordered else "layout")
     for term in terms:
-        table.add_column(f"{_LETTERS[term]} {_SHORT[term]}", justify="right", no_wrap=True)
+        table.add_column(f"{_LETTERS[term]} {SHORT[term]}", justify="right", no_wrap=True)
     for point in sweep.series.points:
         table.add_row(point.name or str(point.degree), *(duration(point.terms_ns[term]) for term in terms))
     return table
