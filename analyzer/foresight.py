@@ -10,7 +10,8 @@ from analyzer.errors import MissingEvidenceError, UsageError
 from analyzer.measures._whatif_limits import Refusal
 from analyzer.measures.ceilings import Ceiling, Marginal, ceilings, marginal
 from analyzer.measures.step_classes import step_of
-from analyzer.measures.whatif import ClassTime, Expectation, Sort, Step, expected_ns, what_if
+from analyzer.measures.time_classes import ClassTime, Sort, Step
+from analyzer.measures.whatif import Expectation, expected_ns, what_if
 from analyzer.model.run import Run
 
 SCHEMA = 1

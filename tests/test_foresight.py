@@ -12,7 +12,7 @@ from analyzer.errors import MissingEvidenceError, UsageError
 from analyzer.foresight import foresee, to_json
 from analyzer.ingest.load import load
 from analyzer.measures.step_classes import step_of
-from analyzer.measures.whatif import Sort
+from analyzer.measures.time_classes import Sort
 from analyzer.render import _foresight_markdown
 
 RECORDED = Path(__file__).resolve().parents[1] / "sample_traces/recorded"

@@ -9,7 +9,8 @@ from analyzer.finding import Basis
 from analyzer.measures._whatif_limits import Facts, Refusal
 from analyzer.measures.ceilings import ceilings, marginal
 from analyzer.measures.ring import LL_BASE_NS, LL_HOP_NS, Link, ring_ns
-from analyzer.measures.whatif import ClassTime, Sort, Step, expected_ns, what_if
+from analyzer.measures.time_classes import ClassTime, Sort, Step
+from analyzer.measures.whatif import expected_ns, what_if
 
 MS = 1e6
 NVLINK = Link(LL_BASE_NS, LL_HOP_NS["nvlink"], 200e9)

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from analyzer.finding import Basis
-from analyzer.measures.whatif import ATTENTION_FLOOR_NS, FLOOR_NS, ClassTime, Sort, Step, expected_ns
+from analyzer.measures.time_classes import ATTENTION_FLOOR_NS, CUSTOM, FLOOR_NS, ClassTime, Sort, Step
+from analyzer.measures.whatif import expected_ns
 from analyzer.units import duration, share
 
+_REDUCES = ("all_reduce", CUSTOM)
 _SPLIT = (Sort.GEMM, Sort.EXPERTS, Sort.ATTENTION)
 
 
@@ -97,8 +99,8 @@ def _imbalance(step: Step) -> Iterator[float]:
 def _latency(step: Step) -> Iterator[float]:
     """Time of all-reduces that an empty message would take."""
     for part in step.classes:
-        if part.sort is Sort.COLLECTIVE and part.operation == "all_reduce" and step.reference is not None:
-            yield min(part.time_ns, part.calls * step.reference("all_reduce", 0.0, step.degree))
+        if part.sort is Sort.COLLECTIVE and part.operation in _REDUCES and step.reference is not None:
+            yield min(part.time_ns, part.calls * step.reference(part.operation, 0.0, step.degree))
 
 
 def _floor(part: ClassTime) -> float:

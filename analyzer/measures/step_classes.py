@@ -15,9 +15,9 @@ from analyzer.measures.breakdown import Breakdown, breakdown
 from analyzer.measures.expected import Call, expected
 from analyzer.measures.skew import late_rank
 from analyzer.measures.steps import steps
+from analyzer.measures.time_classes import CUSTOM, FP8_FLOOR_NS, FP8_SPREAD, ClassTime, Reference, Sort, Step
 from analyzer.measures.traffic import SETUP, message_bytes
 from analyzer.measures.waits import waits
-from analyzer.measures.whatif import FP8_FLOOR_NS, FP8_SPREAD, ClassTime, Reference, Sort, Step
 from analyzer.model.events import ABSENT, Integers, Mask
 from analyzer.model.kind import Cause, Kind
 from analyzer.model.run import Run
@@ -27,6 +27,8 @@ NODE_RANKS = 8
 """Accelerators of a node where nobody says: HGX, DGX and most others."""
 EXPERTS = "moe_gemm"
 FP8_WORDS = ("fp8", "e4m3", "float8")
+CUSTOM_WORDS = ("cross_device_reduce", "allreduce_fusion", "multimem", "quickreduce", "shot_all_reduce")
+"""In names of all-reduce kernels that engines bring themselves: vLLM, SGLang, FlashInfer, torch's symmetric memory."""
 
 _SORTS = {
     Sort.GEMM: ("gemm", "activation", "rope", "quantize", "lora", "convolution"),
@@ -92,7 +94,8 @@ def _work(run: Run, members: list[_Member], count: int) -> Iterator[ClassTime]:
     owned = np.concatenate([member.part.owned_ns[member.rows] for member in members])
     length = np.concatenate([member.trace.activities.duration_ns[member.rows] for member in members])
     message = np.concatenate([message_bytes(member.trace)[member.rows] for member in members])
-    is_fp8 = np.concatenate([_is_fp8(member) for member in members])
+    is_fp8 = np.concatenate([_named(member, FP8_WORDS) for member in members])
+    is_custom = np.concatenate([_named(member, CUSTOM_WORDS) for member in members])
     on_host = all(trace.origin.device == "cpu" for trace in run.traces)
     for code, word in enumerate(words):
         rows = codes == code
@@ -101,6 +104,7 @@ def _work(run: Run, members: list[_Member], count: int) -> Iterator[ClassTime]:
         stated = message[rows & (message != ABSENT)]
         is_scaled = sort in (Sort.GEMM, Sort.EXPERTS, Sort.ATTENTION)
         fp8 = is_scaled and owned[rows & is_fp8].sum() * 2 > owned[rows].sum()
+        custom = word == "all_reduce" and owned[rows & is_custom].sum() * 2 > owned[rows].sum()
         shortest_ns = float(length[rows].min()) if on_host and is_scaled else None
         yield ClassTime(
             name=word,
@@ -108,7 +112,7 @@ def _work(run: Run, members: list[_Member], count: int) -> Iterator[ClassTime]:
             time_ns=float(owned[rows].sum()) / count,
             calls=float(rows.sum()) / count,
             floor_ns=FP8_FLOOR_NS if fp8 else shortest_ns,
-            operation=_MOVED_BY.get(word, word),
+            operation=CUSTOM if custom else _MOVED_BY.get(word, word),
             message_bytes=int(np.median(stated)) if stated.size and sort is Sort.COLLECTIVE else None,
             sharded=word in _SHARDED,
             imbalance=_imbalance(members) if sort is Sort.EXPERTS else 1.0,
@@ -153,9 +157,10 @@ def _sort(kind: Kind, word: str) -> Sort:
     return next((sort for sort, words in _SORTS.items() if word in words), Sort.REPLICATED)
 
 
-def _is_fp8(member: _Member) -> Mask:
+def _named(member: _Member, words: tuple[str, ...]) -> Mask:
+    """bool[k]: activities with one of the words in their name."""
     activities = member.trace.activities
-    return activities.name.where(lambda name: any(word in name.lower() for word in FP8_WORDS))[member.rows]
+    return activities.name.where(lambda name: any(word in name.lower() for word in words))[member.rows]
 
 
 def _words(members: list[_Member]) -> tuple[list[str], Integers]:
@@ -190,7 +195,8 @@ def _reference(run: Run, platform: str) -> Reference | None:
         return None
 
     def reference(operation: str, n_bytes: float, ranks: int) -> float:
-        found = expected(Call(operation, n_bytes, ranks, count), device)
+        name = "all_reduce" if operation == CUSTOM else operation
+        found = expected(Call(name, n_bytes, ranks, count, is_custom=operation == CUSTOM and count == 1), device)
         return 0.0 if found is None else found.time_ns
 
     return reference

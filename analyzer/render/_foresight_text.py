@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from analyzer.foresight import DIMENSION, Foresight
-from analyzer.measures.whatif import Sort
+from analyzer.measures.time_classes import Sort
 from analyzer.render._console import printed
 from analyzer.units import duration
 
