@@ -47,7 +47,8 @@ class LateReason:
 
     Attributes:
         doing: compute, movement, launch, blocked or stream.
-        name: the kernel, "" for all of its sort together.
+        name: the kernel or the blocking call, "" for all of its sort together.
+        work: subclass of the kernel (gemm, attention, moe_gemm, …), "" for calls and for all together.
         excess_ns: longer than the mean of the others, mean a call.
         share: of its own lateness; None where it has none.
         correlation: with how late a rank comes; None where either is constant.
@@ -56,6 +57,7 @@ class LateReason:
 
     doing: str
     name: str
+    work: str
     excess_ns: int
     share: float | None
     correlation: float | None
@@ -72,7 +74,7 @@ class LateRankRow:
         calls: collectives whose last rank is told, of `all_calls`.
         last_share: share of them in which it is last, with its 95 % interval (Wilson).
         chance: the same share if all ranks were alike.
-        p_value: chance of being last so often if all were alike (binomial, one-sided); None where no call is told.
+        p_value: chance of being last so often if all were alike (binomial, one-sided).
         is_persistent: neither chance nor too small to tell.
         is_own: most of it arises at this rank, not from an earlier collective.
         caused_ns: what the others waited for it, all together.
@@ -90,7 +92,7 @@ class LateRankRow:
     last_share_low: float
     last_share_high: float
     chance: float
-    p_value: float | None
+    p_value: float
     is_persistent: bool
     is_own: bool
     caused_ns: int
@@ -117,7 +119,7 @@ class WaitingTable:
     Attributes:
         matched_share: of all communication calls of the run; None where waiting cannot be told.
         groups: most calls first.
-        late: one a group whose ranks share a clock, most waiting by own lateness first.
+        late: one a group whose ranks share a clock and whose last rank is told; most waiting by own lateness first.
         pairs: longest first; pairs without waiting are left out.
         unlisted_pairs_ns: waiting of the pairs beyond the longest.
         missing: why there is nothing, with the cure.

@@ -33,7 +33,7 @@ def waiting_table(run: Run) -> WaitingTable:
     return WaitingTable(
         matched_share=match(run).share,
         groups=[_group(run, part) for part in groups],
-        late=[_late(run, row) for row in late],
+        late=[_late(run, row) for row in late if row.calls],
         pairs=pairs,
         unlisted_pairs_ns=unlisted_ns,
         missing=missing,
@@ -86,6 +86,7 @@ def _late(run: Run, row: LateRank) -> LateRankRow:
             LateReason(
                 reason.doing,
                 reason.name,
+                reason.work,
                 reason.excess_ns,
                 _stated(reason.share),
                 _stated(reason.correlation),

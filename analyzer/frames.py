@@ -14,6 +14,9 @@ _TABLES: dict[str, Callable[[Report], Sequence[Any]]] = {
     "ranks": lambda report: report.breakdown.per_rank,
     "steps": lambda report: report.breakdown.steps,
     "collectives": lambda report: report.collectives,
+    "waiting": lambda report: report.waiting.groups,
+    "late": lambda report: report.waiting.late,
+    "pairs": lambda report: report.waiting.pairs,
     "ladder": lambda report: report.ladder,
     "questions": lambda report: report.questions,
     "findings": lambda report: report.findings,
@@ -22,7 +25,7 @@ _TABLES: dict[str, Callable[[Report], Sequence[Any]]] = {
 
 
 def frames(report: Report) -> dict[str, Any]:
-    """Data frames by name: ranks, steps, collectives, ladder, questions, findings, rules.
+    """Data frames by name: ranks, steps, collectives, waiting, late, pairs, ladder, questions, findings, rules.
 
     A field inside a field is a column of its own: `sync_causes.peer_wait_ns`. Times are integer nanoseconds, sizes
     bytes; what is not known is missing, never zero.

@@ -1,11 +1,13 @@
 """Faults of a recording are counted before any figure is given, each with what follows from it."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from step_traces import US, Recorder
 
+from analyzer.ingest.load import load
 from analyzer.measures.breakdown import breakdown
 from analyzer.measures.plausible import faults, slowed
 from analyzer.measures.steps import steps
@@ -13,6 +15,8 @@ from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.model.workload import Workload
 from analyzer.tables import warnings
+
+CORPUS = Path(__file__).resolve().parents[2] / "shared" / "traces"
 
 
 def _recorded(calls=100):
@@ -178,3 +182,19 @@ def test_f6_kernels_of_graphs_are_classed_by_name_never_as_graph_launch():
     }
     assert part.unclassified_ns == 0
     assert len(steps(run)[0]) == 40
+
+
+@pytest.mark.corpus
+@pytest.mark.skipif(not CORPUS.is_dir(), reason=f"the trace corpus is not at {CORPUS}")
+@pytest.mark.parametrize(
+    ("place", "counts"),
+    [
+        ("sglang_ep8_decode_run1", [()] * 8),
+        ("tracelens_vllm_decode_full", [()]),
+        ("tracelens_sglang_prefilldecode", [()]),
+        ("torchrec_a2a_qcomm_4rank", [()] * 4),  # 72 to 98 kernels of each were launched before the window
+        ("hta_trace_compare", [((ORPHAN, 4),)] * 2),  # someone took launches out of the file
+    ],
+)
+def test_only_real_recordings_that_are_not_whole_have_a_fault(place, counts):
+    assert [tuple(_said(trace)) for trace in load(CORPUS / place).traces] == counts

@@ -1,6 +1,8 @@
 """Who waits for whom, as every form of the report shows it."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import test_waits
@@ -8,12 +10,19 @@ from step_traces import Recorder
 from test_render_html import Page
 
 import rules
+from analyzer._waiting_facts import LateReason
 from analyzer._waiting_rows import waiting_table
 from analyzer.diagnose import diagnose
+from analyzer.ingest.load import load
+from analyzer.model.events import ABSENT
 from analyzer.model.run import Run
 from analyzer.plugins import offers
+from analyzer.render import _words as words
 from analyzer.render import html, markdown, text
 from analyzer.report import from_json, to_json
+
+CORPUS = Path(__file__).resolve().parents[2] / "shared" / "traces"
+in_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason=f"the trace corpus is not at {CORPUS}")
 
 
 def _run():
@@ -101,3 +110,76 @@ def test_a_late_rank_whose_steps_hold_more_tokens_has_unequal_work():
     run = Run("two", (rank(8, 100).trace(0), rank(24, 160).trace(1)))
     (late,) = waiting_table(run).late
     assert (late.rank, late.median_late_ns, late.more_tokens) == (1, 60_000, 16.0)
+
+
+def test_a_late_rank_whose_host_is_blocked_names_the_call():
+    def rank(blocked_us):
+        recorder = Recorder()
+        for _ in range(20):
+            recorder.calls.append(
+                ("cudaDeviceSynchronize", recorder.host, recorder.host + 2 + blocked_us, 100, 1, ABSENT)
+            )
+            recorder.wait(2 + blocked_us).launch("gemm", us=50, late=0)
+            recorder.launch("reduce", us=400 - blocked_us, late=0).catch_up()
+        return recorder
+
+    run = Run("two", (rank(0).trace(0), rank(90).trace(1)))
+    (late,) = waiting_table(run).late
+    assert [(reason.doing, reason.name, reason.excess_ns) for reason in late.reasons] == [
+        ("blocked", "", 85_500),  # 90 µs in 19 of 20 calls: what was before the first kernel is not recorded
+        ("blocked", "cudaDeviceSynchronize", 85_500),
+    ]
+    assert words.reasons(late, 2) == (
+        "waits for a blocked host 85.5 µs longer a call, correlation 0.97; "
+        "waits for a blocked host (cudaDeviceSynchronize) 85.5 µs longer a call, correlation 0.97"
+    )
+
+
+def test_a_late_rank_with_as_many_but_longer_kernels_of_experts_may_hold_more_tokens():
+    reason = LateReason("compute", "fused_moe_kernel", "moe_gemm", 40_000, 0.9, 0.97, 0.0)
+    late = replace(waiting_table(_run()).late[0], reasons=[reason])
+    assert words.reasons(late, 2) == (
+        "computes (moe_gemm fused_moe_kernel) 40.0 µs longer a call, correlation 0.97, in as many kernels: more tokens "
+        "for its experts, or slower"
+    )
+
+
+def test_of_two_methods_a_clock_that_is_too_coarse_for_one_makes_no_agreement():
+    (group,) = waiting_table(_run()).groups
+    assert words.agreement(group) == "yes"
+    assert words.agreement(replace(group, agrees=False)) == "no"
+    assert words.agreement(replace(group, used="shortest duration", wait_by_shortest_ns=1)) == "–"
+    assert words.agreement(replace(group, wait_by_arrival_ns=None, agrees=None)) == "–"
+
+
+def test_pairs_beyond_the_longest_are_summed():
+    n = 70
+    traces = tuple(
+        test_waits._trace(rank, test_waits._steps(30 if rank == 5 else 0, calls=3), world=n) for rank in range(n)
+    )
+    waiting = waiting_table(Run("many", traces))
+    assert len(waiting.pairs) == n - 1
+    assert {pair.last for pair in waiting.pairs} == {5}
+    assert sum(pair.wait_ns for pair in waiting.pairs) + waiting.unlisted_pairs_ns == 3 * 30_000 * (n - 1)
+
+
+@pytest.mark.corpus
+@in_corpus
+def test_of_eight_real_ranks_the_one_whose_host_launches_late_is_found():
+    waiting = waiting_table(load(CORPUS / "modded_nanogpt_8rank"))
+    (group,) = waiting.groups
+    assert (waiting.matched_share, group.verdict, group.agrees) == (1.0, "skew", True)
+    assert f"{group.wait_by_arrival_ns / 1e6:.1f} {group.wait_by_shortest_ns / 1e6:.1f}" == "33.8 33.0"
+    late = waiting.late[0]
+    assert (late.rank, late.calls, late.is_persistent, late.is_own) == (1, 23, True, True)
+    assert (late.reasons[0].doing, round(late.reasons[0].correlation, 2)) == ("launch", 1.0)
+
+
+@pytest.mark.corpus
+@in_corpus
+def test_an_expert_exchange_whose_ranks_leave_apart_is_inconclusive_and_says_so():
+    waiting = waiting_table(load(CORPUS / "sglang_ep8_decode_run1"))
+    (group,) = waiting.groups
+    assert (group.verdict, group.agrees, group.complete_share) == ("inconclusive", False, 1.0)
+    assert "not all of them wait for the last one alone" in group.reason
+    assert [late.is_persistent for late in waiting.late] == [False]

@@ -9,7 +9,8 @@ import numpy as np
 
 from analyzer.intervals import Nanoseconds
 from analyzer.measures._line import Reals
-from analyzer.measures.breakdown import Breakdown, breakdown
+from analyzer.measures.breakdown import UNCLASSIFIED, Breakdown, breakdown
+from analyzer.measures.causes import BLOCKING_CALL
 from analyzer.measures.clock import clock
 from analyzer.measures.waits import GroupWaits
 from analyzer.model.events import ABSENT, Activities, Integers, Mask
@@ -36,8 +37,9 @@ class Reason:
     """Something a late rank does longer than the others before it comes.
 
     Attributes:
-        doing: a word of `DOING`, or "compute" with a name.
-        name: the kernel, "" for all of its sort together.
+        doing: a word of `DOING`; with a name, "compute" or "blocked".
+        name: the kernel or the blocking call, "" for all of its sort together.
+        work: subclass of the kernel, "" for all together.
         excess_ns: longer than the mean of the others, mean a call.
         share: of how late the rank comes by its own doing; more than 1 where it makes up for some of it.
         correlation: over calls and ranks, of the time so spent with how late a rank comes, both less the mean of the
@@ -47,6 +49,7 @@ class Reason:
 
     doing: str
     name: str
+    work: str
     excess_ns: int
     share: float
     correlation: float
@@ -93,7 +96,7 @@ def _last_end(trace: Trace, rows: Integers) -> Nanoseconds:
 
 
 def reasons(run: Run, part: GroupWaits, way: Approach, late: tuple[int, Mask]) -> tuple[Reason, ...]:
-    """What the rank at a place does longer than the others, largest excess first: each sort, and kernels.
+    """What the rank at a place does longer than the others, largest excess first: each sort, kernels, and calls.
 
     Args:
         run: the run.
@@ -118,8 +121,8 @@ def reasons(run: Run, part: GroupWaits, way: Approach, late: tuple[int, Mask]) -
     found = []
     for word, of in DOING.items():
         columns = [of(parts[at])(view.begin_ns[:, j], view.end_ns[:, j]) for j, at in enumerate(part.group.traces)]
-        found.append(_reason(view, (word, ""), np.stack(columns, axis=1).astype(np.float64), None))
-    found += _kernels(run, part, view)
+        found.append(_reason(view, (word, "", ""), np.stack(columns, axis=1).astype(np.float64), None))
+    found += [*_kernels(run, part, view), *_blocking(run, part, view)]
     longer = [reason for reason in found if reason.excess_ns > 0]
     return tuple(sorted(longer, key=lambda reason: (-reason.excess_ns, reason.name != "")))
 
@@ -149,13 +152,14 @@ def _against(table: Reals, place: int) -> Reals:
     return against
 
 
-def _reason(view: _View, what: tuple[str, str], spent: Reals, calls: Reals | None) -> Reason:
+def _reason(view: _View, what: tuple[str, str, str], spent: Reals, calls: Reals | None) -> Reason:
     excess = float(np.mean(_against(spent, view.place)[view.chosen]))
     longer = _apart(spent)
     steady = not longer.any() or not view.late.any()
     return Reason(
         doing=what[0],
         name=what[1],
+        work=what[2],
         excess_ns=round(excess),
         share=excess / view.own_ns if view.own_ns > 0 else float("nan"),
         correlation=float("nan") if steady else float(np.corrcoef(view.late.ravel(), longer.ravel())[0, 1]),
@@ -191,7 +195,25 @@ def _kernel(view: _View, name: str, places: list[tuple[Activities, Integers]]) -
         rows = np.flatnonzero((call != ABSENT) & activities.name.where(lambda value: value == name))
         spent[:, column] = np.bincount(call[rows], activities.duration_ns[rows], size)
         calls[:, column] = np.bincount(call[rows], minlength=size)
-    return _reason(view, ("compute", name), spent, calls)
+    activities, _ = places[view.place]
+    pattern = activities.patterns[activities.name.values.index(name)]
+    return _reason(view, ("compute", name, UNCLASSIFIED if pattern is None else pattern.subclass), spent, calls)
+
+
+def _blocking(run: Run, part: GroupWaits, view: _View) -> list[Reason]:
+    """The calls in which its host is blocked longer than the others', by name."""
+    parts, traces = breakdown(run), [run.traces[at] for at in part.group.traces]
+    names = {name for trace in traces for name in trace.calls.name.values if BLOCKING_CALL.search(name)}
+    found = []
+    for name in sorted(names):
+        columns = [
+            (trace.calls.take(trace.calls.name.where(name.__eq__)).union() & parts[at].causes[Cause.HOST_SYNC]).within(
+                view.begin_ns[:, place], view.end_ns[:, place]
+            )
+            for place, (at, trace) in enumerate(zip(part.group.traces, traces, strict=True))
+        ]
+        found.append(_reason(view, ("blocked", name, ""), np.stack(columns, axis=1).astype(np.float64), None))
+    return found
 
 
 def _call_of(activities: Activities, begin_ns: Nanoseconds, end_ns: Nanoseconds) -> Integers:

@@ -78,7 +78,7 @@ class LateRank:
         last_share: share of `calls` in which it is last.
         interval: of that share, 95 % (Wilson).
         chance: share of calls in which any rank would be last if all were alike.
-        p_value: chance of being last so often if all were alike (binomial, one-sided); None where no call is told.
+        p_value: chance of being last so often if all were alike (binomial, one-sided); 1 where no call is told.
         is_persistent: last in more than half of `calls`, which chance cannot explain, and cause of more than half of
             the group's waiting. Else lateness is random, or too small to tell.
         is_own: more than half of what it causes is its own doing, not inherited.
@@ -96,7 +96,7 @@ class LateRank:
     last_share: float
     interval: tuple[float, float]
     chance: float
-    p_value: float | None
+    p_value: float
     is_persistent: bool
     is_own: bool
     caused_ns: int
@@ -184,7 +184,7 @@ def _late(run: Run, part: GroupWaits) -> LateRank:
         last_share=float(times[place] / max(int(told.sum()), 1)),
         interval=_interval(int(times[place]), int(told.sum())),
         chance=1 / size,
-        p_value=None if test is None else float(test.pvalue),
+        p_value=1.0 if test is None else float(test.pvalue),
         is_persistent=bool(
             test is not None
             and test.pvalue < SURE

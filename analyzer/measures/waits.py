@@ -152,6 +152,8 @@ def _group(run: Run, common: Clock, group: Group) -> GroupWaits:
     totals = (None if by_arrival is None else int(by_arrival.sum()), int(by_shortest.sum()))
     agrees = _agree(totals, common.error_ns * int(present.sum()))
     verdict, reason = _verdict(group, used, length, totals, agrees)
+    if agrees is False:
+        reason += _ends_apart(start + length, common.error_ns)
     return GroupWaits(
         group=group,
         start_ns=start,
@@ -200,6 +202,17 @@ def _agree(totals: tuple[int | None, int], error_ns: int) -> bool | None:
     if by_arrival is None:
         return None
     return abs(by_arrival - by_shortest) <= max(error_ns, AGREE * max(by_arrival, by_shortest))
+
+
+def _ends_apart(end: Reals, error_ns: int) -> str:
+    """Why two methods may not agree: ranks that leave a collective apart waited for other ranks, or for other data."""
+    apart_ns = int(np.median(np.nanmax(end, axis=1) - np.nanmin(end, axis=1)))
+    if apart_ns <= error_ns:
+        return ""
+    return (
+        f"; ranks leave a call {duration(apart_ns)} apart (median), the clock's error is {duration(error_ns)}: not all "
+        "of them wait for the last one alone"
+    )
 
 
 def judge(waiting_ns: int, duration_ns: int) -> tuple[Verdict, str]:

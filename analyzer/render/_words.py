@@ -27,6 +27,10 @@ DOING = {
 """What a late rank does longer than the others → in a sentence."""
 CERTAIN = 0.0001
 """Chances below it are called so: more digits would only count calls."""
+MATTERS = 0.1
+"""Of a rank's own lateness: what it does longer by less is not told in words."""
+SHARED_OUT = frozenset(("moe_gemm",))
+"""Work whose amount the router decides: as many kernels may hold more tokens."""
 LONGEST_KERNEL = 60
 """Letters of a kernel's name inside a sentence."""
 VERDICTS = {"ok": "ok", "attention": "look", "problem": "problem", "unknown": "unknown"}
@@ -109,41 +113,44 @@ def left_out(row: StepKind) -> str:
 
 
 def agreement(row: GroupWaiting) -> str:
-    """Whether waiting by arrival and waiting by shortest duration agree."""
-    return NONE if row.agrees is None else "yes" if row.agrees else "no"
+    """Whether waiting by arrival and by shortest duration agree; a clock too coarse for the first cannot say."""
+    if row.agrees is None or (row.used != "arrival" and row.wait_by_arrival_ns != row.wait_by_shortest_ns):
+        return NONE
+    return "yes" if row.agrees else "no"
 
 
 def late(row: LateRankRow) -> str:
-    """How often a rank is last against chance, by how much, and what that costs; empty where no last rank is told."""
-    if not row.calls:
-        return ""
-    p_value = 1.0 if row.p_value is None else row.p_value
-    chance = f"p < {CERTAIN:.4f}" if p_value < CERTAIN else f"p = {p_value:.2g}"
+    """How often a rank is last against chance, by how much, and what that costs."""
+    chance = f"p < {CERTAIN:.4f}" if row.p_value < CERTAIN else f"p = {row.p_value:.2g}"
     whose = "persistent" if row.is_own else "persistent, but inherited"
     return (
-        f"{places(row.group)}: rank {row.rank} is last in {share(row.last_share)} of {row.calls:,} calls "
+        f"{places(row.group)}: rank {row.rank} is last in {share(row.last_share)} of {count(row.calls, 'call')} "
         f"(chance {share(row.chance)}, {chance}; {whose if row.is_persistent else 'not persistent'}), "
         f"by {duration(row.median_late_ns)} (p90 {duration(row.p90_late_ns)}); "
         f"the others wait {duration(row.caused_ns)} for it"
     )
 
 
-def reason(row: LateReason) -> str:
-    """What a late rank does longer, by how much, and how that goes with its lateness."""
-    what = DOING.get(row.doing, row.doing) + (f" ({_short(row.name)})" if row.name else "")
-    goes = "" if row.correlation is None else f", correlation {row.correlation:.2f}"
-    more = f", {row.more_calls:+.1f} kernels" if row.name and row.more_calls else ""
-    return f"{what} {duration(row.excess_ns)} longer a call{more}{goes}"
-
-
 def reasons(row: LateRankRow, most: int) -> str:
-    """The largest reasons, and unequal work where steps state it; empty of a rank that is not late."""
-    if not row.calls:
-        return ""
-    told = [reason(each) for each in row.reasons[:most]]
+    """What a late rank does longer, as far as it makes up for its lateness, and unequal work where steps state it."""
+    told = [_reason(each) for each in row.reasons if each.share is None or each.share >= MATTERS][:most]
     if row.more_tokens:
         told.append(f"its steps hold {row.more_tokens:+.1f} tokens against the others")
     return "; ".join(told) or "nothing that it does longer is recorded"
+
+
+def _reason(row: LateReason) -> str:
+    """By how much it is longer, and how that goes with lateness."""
+    what = DOING.get(row.doing, row.doing) + (
+        f" ({' '.join(filter(None, (row.work, _short(row.name))))})" if row.name else ""
+    )
+    goes = "" if row.correlation is None else f", correlation {row.correlation:.2f}"
+    more = ""
+    if row.name and row.more_calls:
+        more = f", {row.more_calls:+.1f} kernels"
+    elif row.work in SHARED_OUT:
+        more = ", in as many kernels: more tokens for its experts, or slower"
+    return f"{what} {duration(row.excess_ns)} longer a call{goes}{more}"
 
 
 def _short(name: str) -> str:

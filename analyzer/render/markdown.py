@@ -177,7 +177,7 @@ def _waiting(waiting: WaitingTable) -> Iterator[str]:
     ]
     late = [
         f"{at}. {text(words.late(row))}: {text(words.reasons(row, SHOWN_REASONS))}."
-        for at, row in enumerate([row for row in waiting.late if row.calls][:SHOWN_COLLECTIVES], 1)
+        for at, row in enumerate(waiting.late[:SHOWN_COLLECTIVES], 1)
     ]
     yield _fold("Who waits for whom", "\n\n".join(filter(None, (_table((*titles, "verdict"), rows), "\n".join(late)))))
 
