@@ -14,7 +14,8 @@ launches recorded.
 
 Other lines say what the run knows: `layout`, `world` (ranks of the job), `nodes` (one name a rank), `links`
 (`0-1=NV18`), `nics` (one a rank), `environment` (of every rank's process), `model`, `engine`, `device` (its name),
-`message` (bytes of every collective), `copy` (bytes of every copy), `metrics` (by how much the engine's grew).
+`message` (bytes of every collective), `copy` (bytes of every copy), `metrics` (by how much the engine's grew), `roles`
+(one a rank), `kv` and `counted` (what was handed over, see `_sketch_handover`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from analyzer._sketch_handover import handover, numbers
 from analyzer.classify import classify
 from analyzer.model.events import ABSENT, Activities, Events, Integers, Labels
 from analyzer.model.kind import Kind
@@ -83,6 +85,7 @@ STEPS = {
 _FACTS = (
     *("layout", "world", "nodes", "links", "nics", "environment"),
     *("model", "engine", "device", "message", "copy", "metrics", "column"),
+    *("roles", "kv", "counted"),
 )
 _LAUNCHES = ("cudaLaunchKernel", "cudaGraphLaunch")
 _ROW = re.compile(r"rank (\d+) (stream (\d+)|host|steps)\s+(\S+)$")
@@ -257,9 +260,9 @@ def _links(text: str) -> Iterator[tuple[tuple[int, int], str]]:
 
 
 def _workload(facts: dict[str, str]) -> Workload:
-    model: dict[str, int | float | str] = {
-        key: int(value) for key, _, value in (part.partition("=") for part in facts.get("model", "").split())
-    }
+    model: dict[str, int | float | str] = dict(numbers(facts.get("model", "")))
     grown = (part.rpartition("=") for part in facts.get("metrics", "").split())
     counters = {series: float(value) for series, _, value in grown}
-    return Workload(engine=facts.get("engine", "unknown"), model=model, counters=counters)
+    roles = dict(enumerate(facts.get("roles", "").split()))
+    handed = handover(facts, COLUMN_NS)
+    return Workload(facts.get("engine", "unknown"), model=model, roles=roles, counters=counters, handover=handed)

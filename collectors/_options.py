@@ -205,5 +205,6 @@ def _command_line(context: click.Context) -> str:
         name = str(option.name)
         stated = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if stated and name not in (*UNRECORDED, "degrees"):
-            words += [option.opts[0], str(context.params[name])]
+            is_switch = isinstance(option, click.Option) and option.is_flag
+            words += [option.opts[0]] if is_switch else [option.opts[0], str(context.params[name])]
     return shlex.join(words)

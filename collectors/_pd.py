@@ -162,10 +162,19 @@ class Decode(Role):
         with record_function("pd.kv_recv"):
             self._receive_layers(number, clock)
             tokens = self._receive_tokens()
+        if self.settings.extra.get("recompute"):
+            self._compute_again(number, clock)
         self.kv.length = self.settings.context
         for _ in range(self.settings.steps):
             with clock.step("decode", len(tokens), len(tokens)):
                 tokens = sample(self.model.logits(self.model(tokens[:, None], self.kv)))
+
+    def _compute_again(self, number: int, clock: Clock) -> None:
+        """Prefill what was just received, as a decode instance does whose look-up of transferred blocks fails."""
+        prompt = self.prompt(number)
+        with clock.step("prefill", len(prompt), prompt.numel()):
+            self.kv.length = 0
+            self.model.logits(self.model(prompt, self.kv))
 
     def _receive_layers(self, number: int, clock: Clock) -> None:
         size, place, stop = self.settings.size, self.place, self.settings.context

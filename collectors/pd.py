@@ -16,4 +16,10 @@ TRANSFER = click.Option(
     help="Send a layer's keys and values as soon as it is done, or all after the last.",
 )
 
-command = workload("pd", __doc__, TRANSFER, divides={"batch": 1}, roles=2)
+RECOMPUTE = click.Option(
+    ["--recompute"],
+    is_flag=True,
+    help="Decode ranks compute the prompts again, although they are sent their keys and values: double prefill.",
+)
+
+command = workload("pd", __doc__, TRANSFER, RECOMPUTE, divides={"batch": 1}, roles=2)

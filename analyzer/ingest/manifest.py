@@ -7,6 +7,7 @@ Every key may be absent; keys that are not listed here are ignored.
      "model": {"hidden_size": 4096, …}, "versions": {…}, "settings": {…}, "reference": {…},
      "memory": {"preemptions": 0, "kv_use": 0.85}, "prefix_cache": {"queried_tokens": 900, "cached_tokens": 400},
      "expert_tokens": [1200, 900, …],
+     "kv_transfers": {"transfers": 4, "bytes": …, "time_ns": …}, "transfers": [{"round": 0, "from": 0, "to": 1, …}, …],
      "metrics": {"change": {"vllm:prefix_cache_hits_total": 48.0, …}}}
 """
 
@@ -17,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from analyzer.errors import TraceFormatError
+from analyzer.ingest.handover import handover
 from analyzer.model.layout import AXES, Layout, Source
 from analyzer.model.topology import Topology
 from analyzer.model.workload import Workload
@@ -53,6 +55,8 @@ class _File(msgspec.Struct):
     prefix_cache: _Facts = {}
     expert_tokens: list[int] = []
     metrics: _Metrics = msgspec.field(default_factory=_Metrics)
+    kv_transfers: _Facts = {}
+    transfers: list[_Facts] = []
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -79,6 +83,7 @@ def read_manifest(path: Path) -> Manifest:
     """
     try:
         held = msgspec.json.decode(path.read_bytes(), type=_File)
+        handed = handover(held.kv_transfers, held.transfers, held.metrics.change, held.settings)
     except msgspec.DecodeError as fault:
         raise TraceFormatError(f"{path}: {fault}; correct the file or remove it, nothing in it is required") from fault
     if held.schema != SCHEMA:
@@ -101,6 +106,7 @@ def read_manifest(path: Path) -> Manifest:
             _numbers(held.memory) | _numbers(held.prefix_cache),
             tuple(held.expert_tokens),
             held.metrics.change,
+            handover=handed,
         ),
         held.complete,
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from analyzer.model.handover import Handover
+
 
 @dataclass(frozen=True, slots=True)
 class Workload:
@@ -23,6 +25,7 @@ class Workload:
         counters: by how much each series of the engine's and the router's metrics grew while the run was served,
             by `name{labels}` as Prometheus writes it. A series that did not grow is absent; so are all, where nothing
             was scraped.
+        handover: of keys and values from prefill to decode ranks.
     """
 
     engine: str = "unknown"
@@ -35,3 +38,4 @@ class Workload:
     memory: dict[str, int | float] = field(default_factory=dict)
     expert_tokens: tuple[int, ...] = ()
     counters: dict[str, float] = field(default_factory=dict)
+    handover: Handover = field(default_factory=Handover)

@@ -1,0 +1,61 @@
+"""`shardscope pd`: is prefill/decode disaggregation worth its transfer?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from analyzer.cli._output import emit
+from analyzer.cli._page import page
+
+RUN = click.Path(path_type=Path)
+_GIGABIT_BYTES = 125_000_000
+
+
+@click.command()
+@click.option("--prefill", required=True, metavar="RUN", type=RUN, help="Run with the prefill ranks.")
+@click.option("--decode", required=True, metavar="RUN", type=RUN, help="Run with the decode ranks; may be the same.")
+@click.option("--colocated", metavar="RUN", type=RUN, help="The same load on ranks that prefill and decode.")
+@click.option("--link-gbps", type=click.FloatRange(0, min_open=True), metavar="GBIT", help="Line rate in Gbit/s.")
+@click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
+@click.option("-o", "out", metavar="FILE", type=click.Path(path_type=Path), help="Write to FILE, not to stdout.")
+@click.option("--force", is_flag=True, help="Overwrite FILE.")
+def command(  # noqa: PLR0917 (a command has as many arguments as options)
+    prefill: Path,
+    decode: Path,
+    colocated: Path | None,
+    link_gbps: float | None,
+    form: str,
+    out: Path | None,
+    force: bool,
+) -> None:
+    """Lay out how prefill hands over to decode, and weigh it: gain of separate phases against transfer and locality.
+
+    Each hand-over is split into prefill, KV transfer that nothing hides, prompt computed again, queue, handshake,
+    unexplained, and first decode step; the terms add up exactly. The verdict needs --colocated. It also says when the
+    decode side computes prompts again, when nothing is transferred, what bounds the transfer, and which pool is full.
+
+    A run directory's run.json says the role: one for the run, or one for each rank.
+    """
+    from analyzer.cli._progress import progress  # noqa: PLC0415 (--help stays fast)
+    from analyzer.ingest.load import load  # noqa: PLC0415
+    from analyzer.pd import pd  # noqa: PLC0415
+    from analyzer.render import _pd  # noqa: PLC0415
+    from analyzer.render._safe import safe  # noqa: PLC0415
+
+    places = list(dict.fromkeys(path for path in (prefill, decode, colocated) if path is not None))
+    runs = {}
+    with progress("Reading runs") as advance:
+        for done, path in enumerate(places, start=1):
+            runs[path] = load(path)
+            advance("Reading runs", done, len(places))
+    together = runs[colocated] if colocated else None
+    found = safe(pd(runs[prefill], runs[decode], together, link_gbps * _GIGABIT_BYTES if link_gbps else None))
+    width, color = page(out)
+    rendered = {
+        "text": lambda: _pd.to_text(found, width, color=color),
+        "json": lambda: _pd.to_json(found),
+        "markdown": lambda: _pd.to_markdown(found),
+    }
+    emit(rendered[form](), out, force=force)
