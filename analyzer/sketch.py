@@ -33,7 +33,7 @@ from analyzer.model.kind import Kind
 from analyzer.model.layout import Layout, Source
 from analyzer.model.run import Run
 from analyzer.model.topology import Process, Topology
-from analyzer.model.trace import CollectiveRecords, Origin, Trace
+from analyzer.model.trace import CollectiveRecords, Note, Origin, Trace
 from analyzer.model.workload import Workload
 
 COLUMN_NS = 10_000
@@ -85,7 +85,7 @@ STEPS = {
 _FACTS = (
     *("layout", "world", "nodes", "links", "nics", "environment"),
     *("model", "engine", "device", "message", "copy", "metrics", "column"),
-    *("roles", "kv", "counted"),
+    *("roles", "kv", "counted", "note"),
 )
 _LAUNCHES = ("cudaLaunchKernel", "cudaGraphLaunch")
 _ROW = re.compile(r"rank (\d+) (stream (\d+)|host|steps)\s+(\S+)$")
@@ -126,7 +126,8 @@ def read(drawing: str) -> Run:
     message_bytes = int(facts["message"]) if "message" in facts else ABSENT
     stated = _Stated(message_bytes, int(facts.get("copy", COPY_BYTES)), facts.get("device", ""))
     traces = tuple(_trace(rank, rows[rank], stated) for rank in sorted(rows))
-    return Run("drawing", traces, _layout(facts, len(traces)), _topology(facts), _workload(facts))
+    notes = (Note(facts["note"]),) if "note" in facts else ()
+    return Run("drawing", traces, _layout(facts, len(traces)), _topology(facts), _workload(facts), notes)
 
 
 def _fact(line: str) -> tuple[str, str]:

@@ -10,11 +10,8 @@ from analyzer.ingest._layout_marks import observed, placed, titled
 from analyzer.ingest._process_groups import created, described
 from analyzer.ingest._rank_order import Groups, sglang_groups, vllm_groups
 from analyzer.ingest.server_args import ServerArgs, server_layout
-from analyzer.model.layout import AXES, Layout, Source
+from analyzer.model.layout import AXES, CONTRADICTION, Layout, Source
 from analyzer.model.trace import Note, Trace
-
-CONTRADICTION = "layout contradiction:"
-"""Begin of every note on witnesses that disagree."""
 
 _SURENESS = list(Source)
 

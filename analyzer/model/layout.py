@@ -8,6 +8,9 @@ from enum import Enum
 AXES = ("tp", "pp", "dp", "ep", "cp", "dcp")
 EXCHANGES = ("dispatch", "combine", "all_to_all")
 
+CONTRADICTION = "layout contradiction:"
+"""Begin of every note on witnesses that disagree."""
+
 
 class Source(str, Enum):
     """How a layout came to be known, surest first."""

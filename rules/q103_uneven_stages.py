@@ -1,0 +1,83 @@
+"""One pipeline stage takes longer than the others and sets the pace of all.
+
+## What it measures
+
+The time of work of each stage in a step, hand-overs left out. Found when the mean stage waits for the slowest in a
+twentieth of a step or more.
+
+## Why it costs
+
+In a pipeline one batch leaves a cycle, and the cycle is the slowest stage. The other stages' devices wait for the
+difference in every step.
+
+## What to do
+
+1. Move layers from the slow stage (vLLM: `VLLM_PP_LAYER_PARTITION`, for example `20,20,20,18`: the last stage also has
+   the output layer and sampling).
+2. Where the slow stage is no slower in layers, look at its device.
+
+## When it is wrong
+
+With few batches in flight the bubble is larger than the imbalance; the message says which it is.
+
+## Sources
+
+Cycle = slowest stage; speed-up over one rank = sum of stages / slowest stage.
+"""
+
+from collections.abc import Iterator
+
+from analyzer.finding import Basis, Evidence, Finding, Severity
+from analyzer.measures.breakdown import breakdown
+from analyzer.measures.stages import stages
+from analyzer.model.run import Run
+from analyzer.rule import Example, rule
+
+NOTABLE = 0.05
+"""Of a step, mean over stages."""
+
+
+@rule(
+    Example(
+        "the second stage takes twice as long",
+        """
+        layout  pp=2
+        rank 0 stream 7   GGG...GGG...GGG...GGG...GGG...
+        rank 0 host       l.....l.....l.....l.....l.....
+        rank 0 steps      DDDDDD|DDDDD|DDDDD|DDDDD|DDDDD
+        rank 1 stream 7   GGGGGG|GGGGG|GGGGG|GGGGG|GGGGG
+        rank 1 host       l.....l.....l.....l.....l.....
+        rank 1 steps      DDDDDD|DDDDD|DDDDD|DDDDD|DDDDD
+        """,
+        found=True,
+    ),
+    Example(
+        "equal stages",
+        """
+        layout  pp=2
+        rank 0 stream 7   GGGGG.GGGGG.GGGGG.GGGGG.GGGGG.
+        rank 0 host       l.....l.....l.....l.....l.....
+        rank 0 steps      DDDDDD|DDDDD|DDDDD|DDDDD|DDDDD
+        rank 1 stream 7   GGGGG.GGGGG.GGGGG.GGGGG.GGGGG.
+        rank 1 host       l.....l.....l.....l.....l.....
+        rank 1 steps      DDDDDD|DDDDD|DDDDD|DDDDD|DDDDD
+        """,
+        found=False,
+    ),
+)
+def check(run: Run) -> Iterator[Finding]:
+    windows_ns = {part.rank: part.window.total_ns for part in breakdown(run)}
+    for row in stages(run):
+        if row.imbalance_share < NOTABLE:
+            continue
+        lost_ns = round(row.imbalance_share * row.period_ns * row.steps)
+        window_ns = sum(windows_ns[rank] for rank in row.ranks) / len(row.ranks)
+        yield Finding(
+            row.sentence,
+            Severity.WARNING,
+            Basis.MEASURED,
+            Evidence((row.ranks[row.account.slowest],)),
+            ("Move layers from the slow stage (vLLM: VLLM_PP_LAYER_PARTITION).", "Look at the slow stage's device."),
+            cost_ns=lost_ns,
+            cost_share=min(lost_ns / window_ns, 1.0),
+        )
