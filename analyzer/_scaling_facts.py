@@ -1,4 +1,4 @@
-"""What one run tells of its split: pipeline stages and the load of experts. Part of the report's schema."""
+"""What one run tells of its split: stages, load of experts, upper bounds. Part of the report's schema."""
 
 from __future__ import annotations
 
@@ -62,14 +62,37 @@ class ExpertRow:
 
 
 @dataclass(frozen=True, slots=True)
+class BoundRow:
+    """An upper bound on what one change could save in one kind of step; never a promise.
+
+    Attributes:
+        kind: of step.
+        name: what would be gone: waits, exposed copies, uneven experts, half the all-reduce latency.
+        saved_ns: of the mean step, at most.
+        step_ns: the mean step, from its start to the next one's.
+        sentence: the same in words.
+        basis: derived where measured time is left out, model where a figure of the hardware enters.
+    """
+
+    kind: str
+    name: str
+    saved_ns: int
+    step_ns: int
+    sentence: str
+    basis: str
+
+
+@dataclass(frozen=True, slots=True)
 class ScalingFacts:
     """What one run tells of its split; what more or fewer ranks would do is `shardscope sweep`'s."""
 
     stages: list[StageRow] = field(default_factory=list)
     experts: list[ExpertRow] = field(default_factory=list)
+    bounds: list[BoundRow] = field(default_factory=list)
 
     @property
     def sentences(self) -> list[str]:
         """Every row in words, with its basis."""
         stages = [f"{row.sentence} ({row.basis})" for row in self.stages]
-        return stages + [f"{row.sentence} ({row.basis})" for row in self.experts]
+        experts = [f"{row.sentence} ({row.basis})" for row in self.experts]
+        return stages + experts + [f"upper bound: {row.sentence} ({row.basis})" for row in self.bounds]

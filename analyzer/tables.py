@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from analyzer._bound_rows import bound_rows
 from analyzer._ladder_facts import LadderRow
 from analyzer._link_rows import link_row
 from analyzer._scaling_facts import ExpertRow, ScalingFacts, StageRow
@@ -15,6 +16,7 @@ from analyzer.measures.expert_load import expert_loads
 from analyzer.measures.links import links
 from analyzer.measures.moves import moves
 from analyzer.measures.plausible import faults, slowed
+from analyzer.measures.reuse import counted_reuse
 from analyzer.measures.skew import group_waiting
 from analyzer.measures.stages import stages
 from analyzer.measures.steps import step_summary
@@ -62,8 +64,16 @@ def run_facts(run: Run) -> RunFacts:
         settings=dict(run.workload.settings),
         model=dict(run.workload.model),
         reference=dict(run.workload.reference),
-        memory=dict(run.workload.memory),
+        memory=_memory(run),
     )
+
+
+def _memory(run: Run) -> dict[str, int | float]:
+    """What was summed up, and what the engine's counters tell."""
+    counted = counted_reuse(run)
+    names = ("preemptions", "queried_tokens", "cached_tokens")
+    told = {name: getattr(counted, name) for name in names} if counted else {}
+    return {**run.workload.memory, **{name: value for name, value in told.items() if value is not None}}
 
 
 def _clock_facts(run: Run) -> ClockFacts:
@@ -205,7 +215,7 @@ def ladder_rows(run: Run) -> list[LadderRow]:
 
 
 def scaling_facts(run: Run) -> ScalingFacts:
-    """Pipeline stages and the load of experts."""
+    """Pipeline stages, the load of experts, upper bounds."""
     return ScalingFacts(
         [
             StageRow(
@@ -236,4 +246,5 @@ def scaling_facts(run: Run) -> ScalingFacts:
             )
             for row in expert_loads(run)
         ],
+        bound_rows(run),
     )

@@ -40,6 +40,7 @@ def render(report: Report, width: int = 80, *, color: bool = False) -> str:  # n
         _fold("The six answers", _answers(report)),
         _fold("Where the time goes", _time(report)),
         *_waiting(report.waiting),
+        *_scaling(report.scaling.sentences),
         *_details(report.findings[:SHOWN_FINDINGS]),
         *_unknown(report.rules),
         *_opinion(report),
@@ -180,6 +181,15 @@ def _waiting(waiting: WaitingTable) -> Iterator[str]:
         for at, row in enumerate(waiting.late[:SHOWN_COLLECTIVES], 1)
     ]
     yield _fold("Who waits for whom", "\n\n".join(filter(None, (_table((*titles, "verdict"), rows), "\n".join(late)))))
+
+
+def _scaling(sentences: Sequence[str]) -> Iterator[str]:
+    """Stages, experts, upper bounds, a line each."""
+    if sentences:
+        shown = sentences[:SHOWN_FINDINGS]
+        more = [f"- … and {count(len(sentences) - len(shown), 'more row')}"] if len(sentences) > len(shown) else []
+        lines = "\n".join([*(f"- {text(sentence)}" for sentence in shown), *more])
+        yield _fold("Stages, experts and upper bounds", lines)
 
 
 def _ladder(report: Report) -> str:
