@@ -9,10 +9,10 @@ import msgspec
 
 from analyzer.errors import MissingEvidenceError, UsageError
 from analyzer.finding import Basis
-from analyzer.measures.handover import HandOver, Pair, ledger
-from analyzer.measures.pd_pools import ROLES, Pool, again_tokens, binding, computed_tokens, pool, ranks_of, role_of
+from analyzer.measures.handover import HandOver, Pair, is_one_clock, ledger
+from analyzer.measures.pd_pools import ROLES, Pool, again_tokens, binding, computed_tokens, pools, ranks_of, role_of
 from analyzer.measures.pd_verdict import UNKNOWN, Bound, VerdictTerm, costs, gains, transfer_bound, verdict
-from analyzer.model.handover import Counted
+from analyzer.model.handover import Counted, Handover
 from analyzer.model.run import Run
 from analyzer.units import count, duration
 
@@ -97,7 +97,13 @@ class Pd(msgspec.Struct, frozen=True):
     notes: tuple[str, ...]
 
 
-def pd(prefill: Run, decode: Run, colocated: Run | None = None, link_bytes_per_s: float | None = None) -> Pd:
+def pd(
+    prefill: Run,
+    decode: Run,
+    colocated: Run | None = None,
+    link_bytes_per_s: float | None = None,
+    logged: Handover | None = None,
+) -> Pd:
     """Join the runs.
 
     Args:
@@ -105,6 +111,7 @@ def pd(prefill: Run, decode: Run, colocated: Run | None = None, link_bytes_per_s
         decode: run with decode ranks; may be the same directory, where its run.json gives each rank its role.
         colocated: the same load on ranks that do both.
         link_bytes_per_s: line rate between the roles, where known.
+        logged: what an engine's log says of its transfers, used where no counter does.
 
     Raises:
         UsageError: runs without the roles they are given as, or of different models.
@@ -115,8 +122,8 @@ def pd(prefill: Run, decode: Run, colocated: Run | None = None, link_bytes_per_s
     missing: list[str] = []
     none: tuple[HandOver, ...] = ()
     handed = _or(lambda: ledger(pair), none, missing)
-    pools = _or(lambda: _pools(pair), _NO_POOLS, missing)
-    moved = _moved(pair, handed)
+    held = _or(lambda: _pools(pair), _NO_POOLS, missing)
+    moved = _moved(pair, handed) or (logged.counted if logged else None)
     again = _double_prefill(pair)
     terms = _or(lambda: _terms(pair, together, handed), _NO_TERMS, missing)
     unknown = [term for term in terms if term.value_ns is None]
@@ -128,10 +135,10 @@ def pd(prefill: Run, decode: Run, colocated: Run | None = None, link_bytes_per_s
         decode.label,
         colocated.label if colocated else None,
         tuple(map(_row, handed)),
-        _transfer(pair, moved, link_bytes_per_s),
+        _transfer(pair, moved, link_bytes_per_s, logged),
         again,
-        tuple(Busy(part.role, part.ranks, part.busy_share) for part in pools),
-        binding(pools),
+        tuple(Busy(part.role, part.ranks, part.busy_share) for part in held),
+        binding(held),
         tuple(Term(term.name, term.side, term.value_ns, term.basis.value, term.how) for term in terms),
         outcome,
         _answer(outcome, terms),
@@ -182,7 +189,8 @@ def _or(find: Callable[[], T], otherwise: T, missing: list[str]) -> T:
 
 
 def _pools(pair: Pair) -> tuple[Pool, ...]:
-    return pool(pair.prefill, ROLES[0], pair.sources), pool(pair.decode, ROLES[1], pair.targets)
+    sides = ((pair.prefill, ROLES[0], pair.sources), (pair.decode, ROLES[1], pair.targets))
+    return pools(sides, one_clock=is_one_clock(pair))
 
 
 def _terms(pair: Pair, colocated: Run | None, handed: tuple[HandOver, ...]) -> tuple[VerdictTerm, ...]:
@@ -211,9 +219,10 @@ def _moved(pair: Pair, handed: tuple[HandOver, ...]) -> Counted | None:
     return Counted(len(messages), sum(part.size_bytes for part in messages), 0)
 
 
-def _transfer(pair: Pair, moved: Counted | None, link_bytes_per_s: float | None) -> Transfer:
+def _transfer(pair: Pair, moved: Counted | None, link_bytes_per_s: float | None, logged: Handover | None) -> Transfer:
     told = (pair.decode.workload.handover, pair.prefill.workload.handover)
-    carriers = tuple(dict.fromkeys(name for part in told for name in part.carriers))
+    every = (*told, logged) if logged else told
+    carriers = tuple(dict.fromkeys(name for part in every for name in part.carriers))
     if moved is not None:
         bound: Bound = transfer_bound(moved, link_bytes_per_s)
         return Transfer(
@@ -231,7 +240,7 @@ def _transfer(pair: Pair, moved: Counted | None, link_bytes_per_s: float | None)
     if told[0].fetched_tokens == 0:
         why = "the decode side's counters were read: no prompt token came from another engine"
         return Transfer("none", carriers, 0, 0, None, None, None, UNKNOWN, Basis.MEASURED.value, why)
-    why = "no counters of transfers were read; record both servers with shardscope collect vllm or sglang"
+    why = "no counters of transfers were read; record with shardscope collect vllm or sglang, or pass --log FILE"
     return Transfer(UNKNOWN, carriers, None, None, None, None, None, UNKNOWN, Basis.DERIVED.value, why)
 
 

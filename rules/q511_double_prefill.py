@@ -2,9 +2,9 @@
 
 ## What it measures
 
-Prompt tokens in prefill steps of decode ranks, steps of at most 128 tokens left out: a decode rank rightly computes the
-last, partly filled block of a prompt. With an engine's counters, the prompt tokens that the decode engine computed
-itself, beyond 128 a transfer.
+Prompt tokens in prefill steps of decode ranks, steps of at most 128 tokens a request left out: a decode rank rightly
+computes the last, partly filled block of a prompt. With an engine's counters, the prompt tokens that the decode engine
+computed itself, where they are more than 128 a transfer.
 
 ## Why it costs
 
@@ -70,7 +70,7 @@ def check(run: Run) -> Iterator[Finding]:
     tokens = again_tokens(run, ranks)
     if not ranks or not tokens or run.workload.handover.fetched_tokens == 0:
         return
-    rows = [(part, prefilling(part, REMAINDER_TOKENS + 1)) for part in steps(run) if part.rank in ranks]
+    rows = [(part, prefilling(part, REMAINDER_TOKENS)) for part in steps(run) if part.rank in ranks]
     lost_ns = sum(int(part.span_ns[own].sum()) for part, own in rows) // len(run.traces)
     window_ns = mean_window_ns(run)
     yield Finding(

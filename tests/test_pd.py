@@ -14,7 +14,9 @@ from analyzer import sketch
 from analyzer.__main__ import shardscope
 from analyzer.errors import ShardscopeError, UsageError
 from analyzer.ingest.load import load
+from analyzer.ingest.transfer_log import read_transfer_log
 from analyzer.measures.handover import TERMS, Pair, ledger
+from analyzer.measures.pd_pools import REMAINDER_TOKENS, computed_tokens
 from analyzer.measures.pd_verdict import cheaper, growing_pool, transfer_bound
 from analyzer.model.handover import Counted
 from analyzer.pd import pd
@@ -318,3 +320,85 @@ def test_the_pool_that_bound_is_the_one_whose_growth_paid():
     assert growing_pool(2.0, float(rows["glm-2p1d"]["ratio"])) == "both"
     assert growing_pool(1.5, 1.03) == "both"
     assert growing_pool(2.0, 1.0) == "other"
+
+
+LOGS = {
+    "NIXL": (
+        (
+            "INFO 14:05:56 KV Transfer metrics: Num successful transfers=2, Avg xfer time (ms)=173.794, P90 xfer time "
+            "(ms)=180.0, Avg post time (ms)=129.127, P90 post time (ms)=130.0, Avg MB per transfer=313.0, Throughput "
+            "(MB/s)=1800.983, Avg number of descriptors=40064.0, Num failed transfers=0"
+        ),
+        Counted(2, 2 * 313 << 20, 347_588_000, 258_254_000, 80_128),
+    ),
+    "Mooncake": (
+        (
+            "14:55:48 KV Transfer metrics: Num successful transfers=3, Avg xfer time (ms)=113.745, P90 xfer time "
+            "(ms)=253.654, Avg MB per transfer=0.5, Throughput (MB/s)=5.861, Avg number of descriptors=5.3, Num failed "
+            "recvs=0"
+        ),
+        Counted(3, 3 << 19, 341_235_000, None, 16),
+    ),
+    "LMCache": (
+        (
+            "LMCache INFO: [req_id=1] Retrieved 1792 out of 1792 required tokens (from 1792 total tokens). size: 0.2500 gb, "
+            "cost 14.3229 ms, throughput: 17.1818 GB/s;"
+        ),
+        Counted(1, 1 << 28, 14_322_900),
+    ),
+    "SGLang": (
+        "start=1.5, transfer_speed=2.00GB/s, transfer_total=512.00MB, #retries=0",
+        Counted(1, 1 << 29, 250_000_000),
+    ),
+}
+
+
+@pytest.mark.parametrize("carrier", LOGS)
+def test_an_engine_s_log_tells_who_moved_how_much(carrier, tmp_path):
+    line, expected = LOGS[carrier]
+    log = tmp_path / "engine.log"
+    log.write_text(f"something else\n{line}\nKV Transfer metrics: Num successful transfers=0, Avg xfer time (ms)=0\n")
+    found = read_transfer_log(log)
+    assert (found.carriers, found.counted) == ((carrier,), expected)
+
+
+def test_a_log_stands_in_for_counters_that_nobody_read(servers, tmp_path):
+    facts = json.loads((servers[1] / "run.json").read_text())
+    for name in ("kv_transfers", "transfers", "metrics"):
+        del facts[name]
+    (servers[1] / "run.json").write_text(json.dumps(facts))
+    log = tmp_path / "engine.log"
+    log.write_text(LOGS["NIXL"][0])
+    words = ["pd", "--prefill", str(servers[0]), "--decode", str(servers[1]), "--log", str(log)]
+    done = CliRunner().invoke(shardscope, words, catch_exceptions=False)
+    assert "by NIXL at" in done.output
+    assert "bound by: descriptors" in done.output
+
+
+def test_a_log_without_transfers_is_told(tmp_path):
+    (tmp_path / "other.log").write_text("nothing here\n")
+    with pytest.raises(ShardscopeError, match="no line tells of transfers"):
+        read_transfer_log(tmp_path / "other.log")
+
+
+def test_a_step_is_a_second_prefill_where_it_computes_more_than_a_block_a_request():
+    drawing = """
+        roles prefill decode
+        rank 0 stream 7   GGGG....
+        rank 0 host       g.......
+        rank 0 steps      PPPP....
+        rank 1 stream 7   ....GGTT
+        rank 1 host       ....g.g.
+        rank 1 steps      ....XXDD
+    """
+    run = sketch.read(drawing)  # X: one request of 256 tokens
+    assert computed_tokens(run, (1,), REMAINDER_TOKENS) == 256
+    assert computed_tokens(run, (1,), 256) == 0
+
+
+def test_pools_are_held_against_one_window_and_a_full_one_binds():
+    run = load(RECORDED / "pd1+1")
+    found = pd(run, run)
+    assert found.binding == "prefill"
+    shares = {part.role: part.busy_share for part in found.pools}
+    assert shares["prefill"] > 0.85 > shares["decode"]

@@ -18,6 +18,7 @@ _GIGABIT_BYTES = 125_000_000
 @click.option("--decode", required=True, metavar="RUN", type=RUN, help="Run with the decode ranks; may be the same.")
 @click.option("--colocated", metavar="RUN", type=RUN, help="The same load on ranks that prefill and decode.")
 @click.option("--link-gbps", type=click.FloatRange(0, min_open=True), metavar="GBIT", help="Line rate in Gbit/s.")
+@click.option("--log", metavar="FILE", type=RUN, help="Log of the engine that moves the keys and values.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
 @click.option("-o", "out", metavar="FILE", type=click.Path(path_type=Path), help="Write to FILE, not to stdout.")
 @click.option("--force", is_flag=True, help="Overwrite FILE.")
@@ -26,6 +27,7 @@ def command(  # noqa: PLR0917 (a command has as many arguments as options)
     decode: Path,
     colocated: Path | None,
     link_gbps: float | None,
+    log: Path | None,
     form: str,
     out: Path | None,
     force: bool,
@@ -40,6 +42,7 @@ def command(  # noqa: PLR0917 (a command has as many arguments as options)
     """
     from analyzer.cli._progress import progress  # noqa: PLC0415 (--help stays fast)
     from analyzer.ingest.load import load  # noqa: PLC0415
+    from analyzer.ingest.transfer_log import read_transfer_log  # noqa: PLC0415
     from analyzer.pd import pd  # noqa: PLC0415
     from analyzer.render import _pd  # noqa: PLC0415
     from analyzer.render._safe import safe  # noqa: PLC0415
@@ -51,7 +54,9 @@ def command(  # noqa: PLR0917 (a command has as many arguments as options)
             runs[path] = load(path)
             advance("Reading runs", done, len(places))
     together = runs[colocated] if colocated else None
-    found = safe(pd(runs[prefill], runs[decode], together, link_gbps * _GIGABIT_BYTES if link_gbps else None))
+    link_bytes_per_s = link_gbps * _GIGABIT_BYTES if link_gbps else None
+    logged = read_transfer_log(log) if log else None
+    found = safe(pd(runs[prefill], runs[decode], together, link_bytes_per_s, logged))
     width, color = page(out)
     rendered = {
         "text": lambda: _pd.to_text(found, width, color=color),

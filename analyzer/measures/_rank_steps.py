@@ -86,6 +86,11 @@ class RankSteps:
         return self._column([None if word is None else word.prefill.tokens for word in self.words])
 
     @property
+    def prefill_requests(self) -> Integers:
+        """int64[n], requests that these tokens belong to; ABSENT where not stated."""
+        return self._column([None if word is None else word.prefill.requests for word in self.words])
+
+    @property
     def reused_tokens(self) -> Integers:
         """int64[n], keys and values that these requests had in the cache; ABSENT where not stated."""
         return self._column([None if word is None else word.prefill.reused_tokens for word in self.words])

@@ -16,7 +16,7 @@ from analyzer.model.run import Run
 FULL_SHARE = 0.85
 """Busy share of a pool above which its queue grows fast; the usual planning limit of a single queue."""
 REMAINDER_TOKENS = 128
-"""Prompt tokens that a decode step may compute without it being a second prefill: the block that was not full."""
+"""Prompt tokens of a request that a decode rank may compute without it being a second prefill: its last block."""
 ROLES = ("prefill", "decode")
 _WORKING = frozenset({Phase.PREFILL.value, Phase.DECODE.value, Phase.MIXED.value})
 
@@ -28,7 +28,7 @@ class Pool:
     Attributes:
         role: prefill or decode.
         ranks: of its run.
-        window_ns: first to last working step, summed over ranks.
+        window_ns: first to last working step of the pools, times the ranks.
         busy_ns: of it, inside a working step.
     """
 
@@ -75,10 +75,13 @@ def working(part: RankSteps) -> Mask:
     return rows
 
 
-def prefilling(part: RankSteps, at_least: int = 1) -> Mask:
-    """bool[n]: steps that compute at least so many prompt tokens; those that state no number count by their phase."""
+def prefilling(part: RankSteps, beyond: int = 0) -> Mask:
+    """bool[n]: steps that compute more than so many prompt tokens a request.
+
+    Steps that state no number count by their phase.
+    """
     tokens = part.prefill_tokens
-    stated: Mask = (tokens != ABSENT) & (tokens >= at_least)
+    stated: Mask = (tokens != ABSENT) & (tokens > beyond * np.maximum(part.prefill_requests, 1))
     named: Mask = (tokens == ABSENT) & part.phase.where(lambda word: word == Phase.PREFILL.value)
     rows: Mask = stated | named
     return rows
@@ -89,14 +92,31 @@ def spans(part: RankSteps, rows: Mask) -> Intervals:
     return Intervals.from_arrays(part.start_ns[rows], part.end_ns[rows])
 
 
-def pool(run: Run, role: str, ranks: tuple[int, ...]) -> Pool:
-    """How busy the ranks are between their first and their last working step."""
-    window_ns = busy_ns = 0
-    for part in steps_of(run, ranks):
-        own = working(part)
-        window_ns += int(part.end_ns[own].max() - part.start_ns[own].min())
-        busy_ns += spans(part, own).total_ns
-    return Pool(role, ranks, window_ns, busy_ns)
+def pools(sides: tuple[tuple[Run, str, tuple[int, ...]], ...], *, one_clock: bool) -> tuple[Pool, ...]:
+    """How busy the ranks of each side are: between the first and the last working step of all sides, on one clock.
+
+    Args:
+        sides: run, role and ranks of each.
+        one_clock: whether times of the sides can be compared; otherwise each side has a window of its own.
+    """
+    found = [(role, ranks, [(part, working(part)) for part in steps_of(run, ranks)]) for run, role, ranks in sides]
+    ends = [
+        (
+            min(int(part.start_ns[own].min()) for part, own in rows),
+            max(int(part.end_ns[own].max()) for part, own in rows),
+        )
+        for _, _, rows in found
+    ]
+    whole = max(end for _, end in ends) - min(start for start, _ in ends)
+    return tuple(
+        Pool(
+            role,
+            ranks,
+            (whole if one_clock else end - start) * len(rows),
+            sum(spans(part, own).total_ns for part, own in rows),
+        )
+        for (role, ranks, rows), (start, end) in zip(found, ends, strict=True)
+    )
 
 
 def binding(pools: tuple[Pool, ...]) -> str:
@@ -108,19 +128,19 @@ def binding(pools: tuple[Pool, ...]) -> str:
     return "both" if len(full) > 1 else full[0] if full else "neither"
 
 
-def computed_tokens(run: Run, ranks: tuple[int, ...], at_least: int = 1) -> int | None:
-    """Prompt tokens that steps of these ranks compute, steps of fewer left out; None where no step states any."""
+def computed_tokens(run: Run, ranks: tuple[int, ...], beyond: int = 0) -> int | None:
+    """Prompt tokens in steps of these ranks that compute more than so many a request; None where no step states any."""
     parts = [part for part in steps(run) if part.rank in ranks]
     if not any((part.prefill_tokens != ABSENT).any() for part in parts):
         return None
-    return sum(int(part.prefill_tokens[part.prefill_tokens >= max(at_least, 1)].sum()) for part in parts)
+    return sum(int(np.maximum(part.prefill_tokens[prefilling(part, beyond)], 0).sum()) for part in parts)
 
 
 def again_tokens(run: Run, ranks: tuple[int, ...]) -> int | None:
     """Prompt tokens that decode ranks compute although others prefill: by counters, else by steps; None if unknown."""
     told = run.workload.handover
     if told.computed_tokens is None:
-        return computed_tokens(run, ranks, REMAINDER_TOKENS + 1)
+        return computed_tokens(run, ranks, REMAINDER_TOKENS)
     transfers = told.counted.transfers if told.counted else 1
     return told.computed_tokens if told.computed_tokens > REMAINDER_TOKENS * transfers else 0
 
