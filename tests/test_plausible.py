@@ -93,13 +93,13 @@ def test_branches_of_a_graph_on_one_stream_are_counted_and_add_up_once():
     assert breakdown(Run("one", (trace,)))[0].compute.total_ns == 140 * US
 
 
-def _decoding(period_us, **reference):
+def _decoding(period_us, counters=(), **reference):
     recorder = Recorder()
     for _ in range(20):
         recorder.annotate(
             "execute_context_0(0)_generation_8(8)", lambda: recorder.graph("gemm", us=period_us)
         ).catch_up()
-    return Run("decode", (recorder.trace(),), workload=Workload(reference=reference))
+    return Run("decode", (recorder.trace(),), workload=Workload(reference=reference, counters=dict(counters)))
 
 
 def test_steps_slower_than_the_engines_own_time_per_token_are_said_with_the_factor():
@@ -110,6 +110,22 @@ def test_steps_slower_than_the_engines_own_time_per_token_are_said_with_the_fact
         "1.25x less: idle time and what the host does are overstated by it"
     )
     assert note.text in list(warnings(run))
+
+
+def test_without_a_reference_the_engines_metrics_tell_its_time_per_token():
+    name = "vllm:inter_token_latency_seconds"
+    counters = {
+        f'{name}_sum{{engine="0"}}': 0.4,
+        f'{name}_sum{{engine="1"}}': 0.1,
+        f'{name}_count{{engine="0"}}': 800,
+        f'{name}_count{{engine="1"}}': 200,
+    }
+    (note,) = slowed(_decoding(994, counters))
+    assert note.text == (
+        "decode steps start every 1.00 ms in the trace, the engine gave a token every 500 µs over the whole load, by its "
+        "metrics, 2.00x less: idle time and what the host does are overstated by it"
+    )
+    assert slowed(_decoding(994, counters, itl_median_ns=950 * US)) == ()
 
 
 @pytest.mark.parametrize("reference", [{}, {"itl_median_ns": 950 * US}, {"tpot_median_ns": 1_100 * US}])

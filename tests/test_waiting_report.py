@@ -83,6 +83,14 @@ def test_text_names_the_late_rank_within_eighty_columns(report):
     assert max(map(len, shown.splitlines())) <= 80
 
 
+def test_a_rank_that_is_last_as_often_as_chance_has_it_is_not_named_in_words(report):
+    by_chance = replace(report.waiting.late[0], p_value=0.33, is_persistent=False)
+    waiting = replace(report.waiting, late=[by_chance])
+    shown = text.render(replace(report, waiting=waiting, findings=[], questions=[], verdict=""))
+    assert "no rank is last more often than chance explains" in shown
+    assert "rank 1 is last" not in shown
+
+
 def test_markdown_has_groups_and_late_ranks(report):
     shown = markdown.render(report)
     assert "| ranks 0-1 | 200 | order and common ends | 100.0 % | 3.00 ms | 3.00 ms | yes | mixed" in shown

@@ -8,7 +8,7 @@ What is cut off at the two ends of the window is no fault and is not counted.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
@@ -34,6 +34,13 @@ OVERLAP_NS = 20_000
 SERIAL = frozenset(("cuda", "rocm", "xpu"))
 """Devices whose streams run one entry at a time."""
 
+TOKEN_TIMES = (
+    "vllm:inter_token_latency_seconds",
+    "vllm:time_per_output_token_seconds",
+    "sglang:inter_token_latency_seconds",
+)
+"""Histograms of the engines' metrics; the second is vLLM's older name of the first."""
+
 SLOWED = 1.1
 """Period of decode steps over the engine's own time per token; run-to-run noise stays below."""
 
@@ -44,24 +51,39 @@ def faults(trace: Trace) -> tuple[Note, ...]:
 
 
 def slowed(run: Run) -> tuple[Note, ...]:
-    """Decode steps that follow each other slower than the engine's own time per token without the profiler.
+    """Decode steps that follow each other slower than the engine's own time per token.
 
-    `run.json` states the latter as `reference.itl_median_ns` or `tpot_median_ns`. Steps that verify drafts make several
-    tokens and are not compared.
+    `run.json` states it as `reference.itl_median_ns` or `tpot_median_ns`, timed without the profiler; else the engine's
+    metrics have its mean over the load of which the recording is a part. Steps that verify drafts make several tokens
+    and are not compared.
     """
-    reference = run.workload.reference
-    token_ns = reference.get("itl_median_ns") or reference.get("tpot_median_ns")
     decode = next((row for row in step_summary(run) if row.kind == Phase.DECODE.value), None)
-    if not token_ns or decode is None or decode.period_ns is None or decode.speculative:
+    if decode is None or decode.period_ns is None or decode.speculative:
         return ()
-    if decode.period_ns < SLOWED * token_ns:
+    reference = run.workload.reference
+    token_ns, where = reference.get("itl_median_ns") or reference.get("tpot_median_ns"), "without the profiler"
+    if not token_ns:
+        token_ns, where = _counted_ns(run.workload.counters), "over the whole load, by its metrics"
+    if not token_ns or decode.period_ns < SLOWED * token_ns:
         return ()
     text = (
         f"decode steps start every {duration(decode.period_ns)} in the trace, the engine gave a token every "
-        f"{duration(int(token_ns))} without the profiler, {decode.period_ns / token_ns:.2f}x less: idle time and what "
-        "the host does are overstated by it"
+        f"{duration(int(token_ns))} {where}, {decode.period_ns / token_ns:.2f}x less: idle time and what the host does "
+        "are overstated by it"
     )
     return (Note(text),)
+
+
+def _counted_ns(counters: Mapping[str, float]) -> float | None:
+    """Mean time per token of all engines, from the sum and count of a histogram; None where none grew."""
+    for name in TOKEN_TIMES:
+        total, times = (
+            sum(value for series, value in counters.items() if series.partition("{")[0] == f"{name}_{part}")
+            for part in ("sum", "count")
+        )
+        if times:
+            return 1e9 * total / times
+    return None
 
 
 def _launches(trace: Trace) -> Iterator[Note]:

@@ -27,6 +27,8 @@ DOING = {
 """What a late rank does longer than the others → in a sentence."""
 CERTAIN = 0.0001
 """Chances below it are called so: more digits would only count calls."""
+LIKELY = 0.05
+"""Chance of being last so often from which a rank is not named in words; tables and JSON have it."""
 MATTERS = 0.1
 """Of a rank's own lateness: what it does longer by less is not told in words."""
 SHARED_OUT = frozenset(("moe_gemm",))
@@ -131,12 +133,20 @@ def late(row: LateRankRow) -> str:
     )
 
 
+def told(rows: list[LateRankRow], most: int, most_reasons: int) -> list[str]:
+    """A sentence for each late rank that chance does not explain, or that there is none."""
+    named = [row for row in rows if row.p_value < LIKELY]
+    if rows and not named:
+        return ["no rank is last more often than chance explains"]
+    return [f"{late(row)}: {reasons(row, most_reasons)}" for row in named[:most]]
+
+
 def reasons(row: LateRankRow, most: int) -> str:
     """What a late rank does longer, as far as it makes up for its lateness, and unequal work where steps state it."""
-    told = [_reason(each) for each in row.reasons if each.share is None or each.share >= MATTERS][:most]
+    longer = [_reason(each) for each in row.reasons if each.share is None or each.share >= MATTERS][:most]
     if row.more_tokens:
-        told.append(f"its steps hold {row.more_tokens:+.1f} tokens against the others")
-    return "; ".join(told) or "nothing that it does longer is recorded"
+        longer.append(f"its steps hold {row.more_tokens:+.1f} tokens against the others")
+    return "; ".join(longer) or "nothing that it does longer is recorded"
 
 
 def _reason(row: LateReason) -> str:

@@ -177,8 +177,7 @@ def _waiting(waiting: WaitingTable) -> Iterator[str]:
         for row in waiting.groups[:SHOWN_COLLECTIVES]
     ]
     late = [
-        f"{at}. {text(words.late(row))}: {text(words.reasons(row, SHOWN_REASONS))}."
-        for at, row in enumerate(waiting.late[:SHOWN_COLLECTIVES], 1)
+        f"{at}. {text(line)}." for at, line in enumerate(words.told(waiting.late, SHOWN_COLLECTIVES, SHOWN_REASONS), 1)
     ]
     yield _fold("Who waits for whom", "\n\n".join(filter(None, (_table((*titles, "verdict"), rows), "\n".join(late)))))
 

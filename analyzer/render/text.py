@@ -177,8 +177,7 @@ def _waiting(waiting: WaitingTable, fold: int) -> list[RenderableType]:
             words.NONE if transfer_ns is None else duration(transfer_ns),
             row.verdict,
         )
-    late = waiting.late[: fold * SHOWN_LATE]
-    lines = [f"{words.late(row)}: {words.reasons(row, fold * SHOWN_REASONS)}" for row in late]
+    lines = words.told(waiting.late, fold * SHOWN_LATE, fold * SHOWN_REASONS)
     rest = _rest(len(waiting.groups) - len(shown), "… and {} (--format json has all)", "more group")
     return [table, *rest, *(Text(line) for line in lines)]
 
