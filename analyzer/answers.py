@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from analyzer._crossing import crossing
 from analyzer.errors import MissingEvidenceError
 from analyzer.measures.cost import between_ranks, cost, exposed
 from analyzer.measures.moves import moves
@@ -122,18 +123,7 @@ def _call(row: Traffic) -> str:
 
 
 def _topology(run: Run) -> Plain:
-    rows = traffic(run)
-    if not rows:
-        return Plain("no communication, so none crosses a boundary")
-    cure = '`shardscope collect topology` beside the traces, or "topology": {"nodes": …} in run.json, would tell'
-    groups = {row.group for row in rows if row.group} or {run.ranks}
-    placed = {group: run.topology.nodes(group) for group in groups}
-    if any(nodes is None for nodes in placed.values()):
-        raise MissingEvidenceError("where the ranks run is not recorded", cure)
-    across = [group for group, nodes in placed.items() if nodes is not None and len(nodes) > 1]
-    if not across:
-        return Plain(f"no: every group stays inside one node ({', '.join(sorted(set(run.topology.node_of.values())))})")
-    return Plain("yes: " + "; ".join(f"ranks {ranks(group)} span {len(placed[group] or ())} nodes" for group in across))
+    return Plain(crossing(run))
 
 
 def _reuse(run: Run) -> Plain:

@@ -12,10 +12,10 @@ are in `DEVICE`, on the host in `HOST`, on steps in `STEPS`. Every `l` or `g` of
 time, the next activity (`l`), or all but those left to later launches (`g`, a graph); a rank without a host row has no
 launches recorded.
 
-Other lines say what the run knows: `layout`, `world` (ranks of the job), `nodes` (one name a rank), `links`
-(`0-1=NV18`), `nics` (one a rank), `environment` (of every rank's process), `model`, `engine`, `device` (its name),
-`message` (bytes of every collective), `copy` (bytes of every copy), `metrics` (by how much the engine's grew), `roles`
-(one a rank), `kv` and `counted` (what was handed over, see `_sketch_handover`).
+Other lines say what the run knows: `layout`, `world` (ranks of the job), `groups` (`0-1 2-3`), `nodes` (one name a
+rank), `links` (`0-1=NV18`), `nics` (one a rank), `environment` (of every rank's process), `model`, `engine`, `device`
+(its name), `message` (bytes of every collective), `copy` (bytes of every copy), `metrics` (by how much the engine's
+grew), `roles` (one a rank), `kv` and `counted` (what was handed over, see `_sketch_handover`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from analyzer.model.kind import Kind
 from analyzer.model.layout import Layout, Source
 from analyzer.model.run import Run
 from analyzer.model.topology import Process, Topology
-from analyzer.model.trace import CollectiveRecords, Note, Origin, Trace
+from analyzer.model.trace import CollectiveRecords, Note, Origin, ProcessGroup, Trace
 from analyzer.model.workload import Workload
 
 COLUMN_NS = 10_000
@@ -83,7 +83,7 @@ STEPS = {
     "R": "execute_128_context_1(sq128sk512sqsq16384sqsk65536)_generation_0(sq0sk0sqsq0sqsk0)",
 }
 _FACTS = (
-    *("layout", "world", "nodes", "links", "nics", "environment"),
+    *("layout", "world", "groups", "nodes", "links", "nics", "environment"),
     *("model", "engine", "device", "message", "copy", "metrics", "column"),
     *("roles", "kv", "counted", "note"),
 )
@@ -102,11 +102,12 @@ class _Span:
 
 @dataclass(frozen=True, slots=True)
 class _Stated:
-    """What every trace of a drawing states: bytes of a collective (or ABSENT) and of a copy, the device's name."""
+    """What every trace of a drawing states: bytes of a collective (or ABSENT) and of a copy, device name, groups."""
 
     message_bytes: int
     copy_bytes: int
     device_name: str
+    groups: tuple[tuple[int, ...], ...]
 
 
 def read(drawing: str) -> Run:
@@ -124,7 +125,7 @@ def read(drawing: str) -> Run:
         letters = {"stream": DEVICE, "host": HOST, "steps": STEPS}[place]
         rows.setdefault(rank, {}).setdefault(place, []).extend(_spans(cells, letters, stream, column_ns))
     message_bytes = int(facts["message"]) if "message" in facts else ABSENT
-    stated = _Stated(message_bytes, int(facts.get("copy", COPY_BYTES)), facts.get("device", ""))
+    stated = _Stated(message_bytes, int(facts.get("copy", COPY_BYTES)), facts.get("device", ""), _groups(facts))
     traces = tuple(_trace(rank, rows[rank], stated) for rank in sorted(rows))
     notes = (Note(facts["note"]),) if "note" in facts else ()
     return Run("drawing", traces, _layout(facts, len(traces)), _topology(facts), _workload(facts), notes)
@@ -177,26 +178,29 @@ def _trace(rank: int, rows: dict[str, list[_Span]], stated: _Stated) -> Trace:
     on_host = list(zip(host, calls, strict=True))
     ops = [span for span, _ in on_host if span.name.startswith("aten::")]
     runtime = [(span, number) for span, number in on_host if not span.name.startswith("aten::")]
+    own = tuple(
+        ProcessGroup(str(at), "", len(members), members) for at, members in enumerate(stated.groups) if rank in members
+    )
     return Trace(
         rank,
-        Origin(f"drawing/rank{rank}", "cuda", stated.device_name, recorded_rank=rank),
+        Origin(f"drawing/rank{rank}", "cuda", stated.device_name, recorded_rank=rank, groups=own),
         activities,
         calls=_events([span for span, _ in runtime], [number for _, number in runtime]),
         ops=_events(ops),
         annotations=_events(sorted(rows.get("steps", []), key=lambda span: span.start_ns)),
-        collectives=_records(activities, stated.message_bytes),
+        collectives=_records(activities, stated.message_bytes, own[0].name if own else ""),
     )
 
 
-def _records(activities: Activities, message_bytes: int) -> CollectiveRecords:
-    """Metadata of every drawn collective, where the drawing states a message."""
+def _records(activities: Activities, message_bytes: int, group: str) -> CollectiveRecords:
+    """Metadata of every drawn collective, where the drawing states a message; all are of the rank's first group."""
     if message_bytes == ABSENT:
         return CollectiveRecords.none()
     rows = np.flatnonzero(activities.kind == Kind.COMMUNICATION).astype(np.int64)
     same, absent = np.full(rows.size, message_bytes, np.int64), np.full(rows.size, ABSENT, np.int64)
-    blank = Labels.of([""] * rows.size)
+    blank, named = Labels.of([""] * rows.size), Labels.of([group] * rows.size)
     operation = activities.subclass.take(rows)
-    return CollectiveRecords(rows, operation, blank, blank, blank, absent, blank, same, same, absent, absent, blank)
+    return CollectiveRecords(rows, operation, named, blank, blank, absent, blank, same, same, absent, absent, blank)
 
 
 def _correlate(device: list[_Span], host: list[_Span]) -> tuple[list[int], list[int]]:
@@ -258,6 +262,10 @@ def _links(text: str) -> Iterator[tuple[tuple[int, int], str]]:
         pair, _, kind = part.partition("=")
         first, _, second = pair.partition("-")
         yield (int(first), int(second)), kind
+
+
+def _groups(facts: dict[str, str]) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(int(rank) for rank in part.split("-")) for part in facts.get("groups", "").split())
 
 
 def _workload(facts: dict[str, str]) -> Workload:

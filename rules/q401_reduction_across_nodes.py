@@ -18,7 +18,8 @@ of every token.
 
 ## When it is wrong
 
-Ranks of one NVLink domain that spans hosts (GB200 NVL72) are near although their host names differ. Large reductions of
+Ranks of one NVLink domain that spans hosts (GB200 NVL72) are near although their host names differ; a super pod of a
+rank table is known as such and not found. Large reductions of
 a prefill can run nearly as fast over eight NICs as inside the node.
 
 ## Sources
@@ -28,13 +29,14 @@ NCCL's latency constants (src/graph/tuning.cc): 0.6 Âµs a hop over NVLink, 2.7 Â
 
 from collections.abc import Iterator
 
-from analyzer.errors import MissingEvidenceError
 from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.cost import mean_window_ns
+from analyzer.measures.links import LinkUse, links, unplaced
 from analyzer.measures.traffic import traffic
 from analyzer.model.run import Run
+from analyzer.model.topology import NETWORK
 from analyzer.rule import Example, rule
-from analyzer.units import count, ranks, share
+from analyzer.units import count, duration, ranks, share, size
 
 EACH_LAYER = ("all_reduce", "reduce_scatter", "all_gather", "dispatch", "combine", "all_to_all")
 
@@ -53,25 +55,20 @@ EACH_LAYER = ("all_reduce", "reduce_scatter", "all_gather", "dispatch", "combine
 )
 def check(run: Run) -> Iterator[Finding]:
     window_ns = mean_window_ns(run)
-    for row in traffic(run):
-        members = row.group or run.ranks
-        if row.kind not in EACH_LAYER or len(members) == 1:
+    for row, use in zip(traffic(run), links(run), strict=True):
+        if row.kind not in EACH_LAYER or use.size == 1:
             continue
-        nodes = run.topology.nodes(members)
-        if nodes is None:
-            raise MissingEvidenceError(
-                "where the ranks run is not recorded",
-                '`shardscope collect topology` beside the traces, or "topology" in run.json, would tell',
-            )
-        if len(nodes) == 1 or not row.exposed_ns:
+        if use.nodes is None:
+            raise unplaced(run)
+        if use.rung != NETWORK or not row.exposed_ns:
             continue
-        axis = run.layout.axis_of(members)
+        axis = run.layout.axis_of(use.ranks, row.kind)
         yield Finding(
-            f"{row.kind} of {axis or 'a'} group {ranks(members)} crosses {count(len(nodes), 'node')} and takes "
-            f"{share(row.exposed_ns / window_ns)} of the window",
+            f"{row.kind} of {axis or 'a'} group {ranks(use.ranks)} crosses {count(use.nodes, 'node')} and takes "
+            f"{share(row.exposed_ns / window_ns)} of the window{_beside(use)}",
             Severity.WARNING,
             Basis.DERIVED,
-            Evidence(members, names=row.names),
+            Evidence(use.ranks, names=row.names),
             (
                 "Keep the group inside a node; put pipeline or data parallelism between nodes.",
                 "Check that each rank has a NIC of its own on the same rail.",
@@ -80,3 +77,14 @@ def check(run: Run) -> Iterator[Finding]:
             cost_share=row.exposed_ns / window_ns,
             locality=Locality.NETWORK,
         )
+
+
+def _beside(use: LinkUse) -> str:
+    """What the same call takes inside one node, where both are known, and rails that are not aligned."""
+    rails = "; its ranks are on different rails" if use.rail_aligned is False else ""
+    if use.in_node is None or use.transfer_ns is None or use.message_bytes is None:
+        return rails
+    return (
+        f": {size(use.message_bytes)} in {duration(use.transfer_ns)} without waiting, "
+        f"{duration(use.in_node.time_ns)} expected inside one node ({use.in_node.says}){rails}"
+    )

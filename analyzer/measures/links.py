@@ -58,7 +58,7 @@ class LinkUse:
     Attributes:
         kind: of the collective.
         ranks: of the group.
-        size: number of its ranks, those without a trace included.
+        size: number of its ranks, those without a trace included; 0 where the group is unknown.
         rung: `peer`, `pcie`, `socket`, `network`; `node` where only the node is known; `unknown`.
         nodes: that hold the group, None where unknown.
         rail_aligned: same device numbers on each node; None on one node or where unknown.
@@ -118,6 +118,21 @@ class LinkUse:
         return _busbw(self.kind, self.size, self.message_bytes, self.expected.time_ns if self.expected else None)
 
 
+def unplaced(run: Run) -> MissingEvidenceError:
+    """What is missing of a run whose group has no known node, and what would tell."""
+    if run.topology.nodes(run.ranks) is None:
+        cure = '`shardscope collect topology` beside the traces, or "topology": {"nodes": …} in run.json, would tell'
+        return MissingEvidenceError("where the ranks run is not recorded", cure)
+    cure = 'state the layout in run.json beside the traces: {"layout": {"tp": 2, …}}'
+    return MissingEvidenceError("which ranks talk to each other is not recorded", cure)
+
+
+def unlinked(what: str) -> MissingEvidenceError:
+    """What a snapshot of the topology would tell and is missing."""
+    cure = "`shardscope collect topology --workers --out RUN` on each node, RUN the directory of the traces, would tell"
+    return MissingEvidenceError(f"{what} not recorded", cure)
+
+
 @once
 def links(run: Run) -> tuple[LinkUse, ...]:
     """One for each row of `traffic`, in its order."""
@@ -126,7 +141,7 @@ def links(run: Run) -> tuple[LinkUse, ...]:
 
 def _link(run: Run, row: Traffic) -> LinkUse:
     part = _waits_of(run, row)
-    ranks = row.group or (part.group.ranks if part else ())
+    ranks = row.group or (part.group.ranks if part else _sole(run, row))
     whole = _whole(run, ranks, part)
     size = part.group.size if part else len(ranks)
     nodes = run.topology.nodes(whole) if whole else None
@@ -161,6 +176,11 @@ def _waits_of(run: Run, row: Traffic) -> GroupWaits | None:
     having = [part for part in groups if row.kind in part.group.kinds]
     chosen = [part for part in having if part.group.ranks == row.group] if row.group else having
     return chosen[0] if len(chosen) == 1 else None
+
+
+def _sole(run: Run, row: Traffic) -> tuple[int, ...]:
+    """All ranks, where the only axis in use has them all in one group; () where the group is not known."""
+    return run.ranks if run.layout.axis_of(run.ranks, row.kind) else ()
 
 
 def _whole(run: Run, ranks: tuple[int, ...], part: GroupWaits | None) -> tuple[int, ...]:
