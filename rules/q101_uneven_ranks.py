@@ -18,8 +18,8 @@ it inside their collectives or idle at the step's end.
 
 ## When it is wrong
 
-Ranks with different roles (prefill and decode in one directory) are not meant to be equal. A rank on a slower or
-throttled device computes longer on equal work.
+Ranks with different roles (prefill and decode) are not meant to be equal; where run.json states them, nothing is said.
+A rank on a slower or throttled device computes longer on equal work.
 
 ## Sources
 
@@ -45,7 +45,7 @@ EXCESS = 0.10
 )
 def check(run: Run) -> Iterator[Finding]:
     parts = [part for part in breakdown(run) if part.window.total_ns]
-    if len(parts) < 2:  # noqa: PLR2004 (one rank has nobody to differ from)
+    if run.workload.is_split_by_role or len(parts) < 2:  # noqa: PLR2004 (one rank has nobody to differ from)
         return
     shares = {part.rank: part.compute.total_ns / part.window.total_ns for part in parts}
     mean = sum(shares.values()) / len(shares)

@@ -17,7 +17,7 @@ compute, half the degree could be as fast on half the devices.
 ## When it is wrong
 
 It is a bound, not a verdict: half the degree still communicates, and may not have the memory. Waiting caused by one
-late rank stays at any degree; see `Q101`.
+late rank stays at any degree; see `Q304`. Prefill and decode ranks are no halves of one another: `shardscope pd`.
 
 ## Sources
 
@@ -38,6 +38,8 @@ from analyzer.units import share
     Example("most of the time computes", "rank 0 stream 7   GGGGGGAAGGGGGGAA", found=False),
 )
 def check(run: Run) -> Iterator[Finding]:
+    if run.workload.is_split_by_role:
+        return
     added = cost(run, between_ranks)
     computing = cost(run, lambda part: part.compute.total_ns)
     excess_ns = added.time_ns - computing.time_ns

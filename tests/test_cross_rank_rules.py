@@ -92,3 +92,8 @@ def test_a_real_run_is_told_its_straggler(name, code, words):
 @pytest.mark.skipif(not CORPUS.exists(), reason="the fetched trace corpus is not at hand")
 def test_idle_steps_of_a_real_replica_that_cost_nothing_are_left_alone():
     assert found(load(CORPUS / "cpu-collected/vllm-serve-dp2"), "Q104") == []
+
+
+@pytest.mark.parametrize("code", ["Q101", "Q603"])
+def test_prefill_and_decode_ranks_are_not_held_against_one_another(code):
+    assert found(load(SAMPLES / "recorded/pd1+1"), code) == []

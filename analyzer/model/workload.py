@@ -37,5 +37,11 @@ class Workload:
     roles: dict[int, str] = field(default_factory=dict)
     memory: dict[str, int | float] = field(default_factory=dict)
     expert_tokens: tuple[int, ...] = ()
+
     counters: dict[str, float] = field(default_factory=dict)
     handover: Handover = field(default_factory=Handover)
+
+    @property
+    def is_split_by_role(self) -> bool:
+        """Whether ranks of this run are meant to do different work: prefill and decode."""
+        return len(set(self.roles.values())) > 1
