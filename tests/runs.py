@@ -15,6 +15,7 @@ from analyzer.model.run import Run
 from analyzer.model.trace import CollectiveRecords, Origin, ProcessGroup, Trace
 
 US = 1_000
+STEP_CALLS = 24
 EPOCH_NS = 1_750_000_000_000_000_000
 GEMM = "nvjet_tst_128x64_64x8_2x1_v_bz_TNT"
 KERNELS = {
@@ -29,7 +30,10 @@ RECORDING = ("sequence", "group", "list", "nothing")
 
 @dataclass
 class Draw:
-    """The choices of a seed; times in microseconds unless the name says otherwise."""
+    """The choices of a seed; times in microseconds unless the name says otherwise.
+
+    Where `stragglers`, another rank is late at every collective; where `graph`, a step's kernels have one launch.
+    """
 
     rng: np.random.Generator
     ranks: int = 4
@@ -40,6 +44,8 @@ class Draw:
     told_by: str = "host"
     late: int | None = None
     late_us: float = 30
+    stragglers: bool = False
+    graph: bool = False
     jitter_us: float = 2
     end_us: float = 1
     calls: int = 100
@@ -98,6 +104,8 @@ def draw(seed):
         shifted=int(rng.choice([0, 0, 3, 20])),
         absent=int(rng.integers(1, max(2, ranks // 4 + 1))) if rng.random() < 0.2 else 0,
         unrecorded=int(rng.choice([0, 5])),
+        stragglers=bool(rng.random() < 0.5),
+        graph=bool(rng.random() < 0.5),
     )
 
 
@@ -164,9 +172,11 @@ def simulate(choice, engine):
     for at in range(choice.calls):
         axis = "dp" if choice.crossing and at % 9 == 8 else "tp"
         work = (base[at % 8] + rng.normal(0, choice.jitter_us, choice.ranks)).clip(5) * US
-        work += rng.uniform(300, 900) * US if at % 24 == 0 else 0  # a step begins, for all ranks alike
+        work += rng.uniform(300, 900) * US if at % STEP_CALLS == 0 else 0  # a step begins, for all ranks alike
         if engine == 0 and choice.late is not None:
             work[choice.late] += choice.late_us * US
+        elif choice.stragglers:
+            work[rng.integers(choice.ranks)] += choice.late_us * US
         start, latest = ready + work, np.empty(choice.ranks)
         for group in groups(choice, axis):
             latest[list(group)] = start[list(group)].max()
@@ -218,7 +228,7 @@ def _trace(choice, place, rows, clock):
         np.maximum(end, start),
         np.full(n, local, np.int64),
         rows["lane"].astype(np.int64),
-        np.arange(n, dtype=np.int64),
+        rows["at"].astype(np.int64) // STEP_CALLS if choice.graph else np.arange(n, dtype=np.int64),
         classify(name.values),
         np.full(n, ABSENT, np.int64),
     )

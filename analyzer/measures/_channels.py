@@ -39,7 +39,7 @@ class Channel:
         name: of the process group, "" where not recorded.
         numbers: members by the instance's numbers as recorded, () where not recorded in full.
         sort: how its calls are told from others.
-        is_densest: no channel of the instance has more calls.
+        is_densest: on each of its ranks no channel has more calls.
         calls: by position in `run.traces`; at least one call each.
     """
 
@@ -82,12 +82,25 @@ def channels(run: Run, book: Ledger, world: World) -> list[Channel]:
             else:
                 recorded.setdefault(int(code), {})[at] = part
     unnamed = _same_lanes(by_name)
-    most = max((_count(calls) for calls in (*recorded.values(), *unnamed)), default=0)
+    most = _most((*recorded.values(), *unnamed))
     found = [_recorded(book.group[code], world, calls, most) for code, calls in recorded.items()]
-    found += [Channel(world, "", (), Sort.UNRECORDED, _count(calls) == most, calls) for calls in unnamed]
+    found += [Channel(world, "", (), Sort.UNRECORDED, _is_densest(calls, most), calls) for calls in unnamed]
     found += [Channel(world, "", key, Sort.ONE_WAY, is_densest=False, calls=calls) for key, calls in pairs.items()]
     several = [channel for channel in found if len(channel.calls) > 1]
     return sorted(several, key=lambda channel: (channel.is_one_way, not channel.is_recorded, -_count(channel.calls)))
+
+
+def _most(parts: tuple[dict[int, Calls], ...]) -> dict[int, int]:
+    """The most calls that one channel has on each trace."""
+    most: dict[int, int] = {}
+    for calls in parts:
+        for at, own in calls.items():
+            most[at] = max(len(own), most.get(at, 0))
+    return most
+
+
+def _is_densest(calls: dict[int, Calls], most: dict[int, int]) -> bool:
+    return all(len(own) == most[at] for at, own in calls.items())
 
 
 def _count(calls: dict[int, Calls]) -> int:
@@ -152,10 +165,10 @@ def _columns(calls: Calls) -> tuple[np.ndarray, ...]:
     return tuple(getattr(calls, name) for name in calls.__slots__)
 
 
-def _recorded(key: str, world: World, calls: dict[int, Calls], most: int) -> Channel:
+def _recorded(key: str, world: World, calls: dict[int, Calls], most: dict[int, int]) -> Channel:
     """The channel of a process group "name|members"."""
     name, _, members = key.partition("|")
-    return Channel(world, name, _members(members), Sort.RECORDED, _count(calls) == most, calls)
+    return Channel(world, name, _members(members), Sort.RECORDED, _is_densest(calls, most), calls)
 
 
 def _members(text: str) -> tuple[int, ...]:

@@ -21,6 +21,10 @@ class Frames:
     line: dict[int, Line] = field(default_factory=dict)
     members: dict[int, list[int]] = field(default_factory=dict)
 
+    def copy(self) -> Frames:
+        """The same, to be changed on trial."""
+        return Frames(dict(self.home), dict(self.line), {home: list(own) for home, own in self.members.items()})
+
     def relation(self, own: int, ref: int) -> Line | None:
         """The line from one trace's clock to another's; None where nothing relates them."""
         if own == ref:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from analyzer.measures._align import Alignment
 from analyzer.measures._channels import Channel
+from analyzer.measures._frames import Frames
+from analyzer.measures._line import Reals
 from analyzer.measures._pairs import Known, pair
+from analyzer.measures._partition import Found, blocks, borne_out, ways
 from analyzer.measures._shift import FINEST_NS
 from analyzer.measures._worlds import World
+from analyzer.model.events import ABSENT
 
 FEWEST = 24
 """Pairs of which von Neumann's ratio says something, and a robust spread is good to a fifth."""
@@ -93,17 +99,62 @@ def ties(known: Known, channel: Channel) -> list[Tie]:
     for tie in kept:
         for at, part in tie.aligned.items():
             known.frames.join(at, tie.ref, part.line)
+    if channel.is_densest:
+        known.found.setdefault(channel.world, []).extend(Found(tie.traces, tie.scatter_ns) for tie in kept)
     return kept
 
 
 def _undeclared(known: Known, channel: Channel, traces: tuple[int, ...]) -> list[Tie]:
     """Groups of a channel whose calls do not say theirs: of the rank groups that are known, else as ends tell."""
     sets = _candidates(known, channel)
+    if parted := _parted(known, channel, sets):
+        return parted
     if not sets:
         return _clusters(known, channel, traces)
     if len(sets) == 1 and sets[0] == tuple(sorted(traces)):
         return [_tie(known, channel, traces)]
     return _chosen(known, channel, sets)
+
+
+def _parted(known: Known, channel: Channel, sets: list[tuple[int, ...]]) -> list[Tie]:
+    """Groups of a channel in the one way that the ends of all its ranks together bear out; [] where they tell none."""
+    found = known.found.get(channel.world, [])
+    if channel.is_densest or not found:
+        return []
+    trial = _related(known, channel, [part.traces for part in found])
+    whole = _tie(trial, channel, tuple(channel.calls))
+    end = _ends(whole)
+    tried = ways(channel.world, whole.traces, [one for one in sets if set(one) <= set(whole.traces)], found)
+    way = borne_out(whole.traces, end, tried, found) or ()
+    return [_tie(trial, channel, members) for members in way]
+
+
+def _related(known: Known, channel: Channel, found: list[tuple[int, ...]]) -> Known:
+    """What is known, if all ranks make the channel's calls alike: each known group related by its best aligned rank."""
+    ref = max(channel.calls, key=lambda at: (len(channel.calls[at]), -at))
+    frames = known.frames.copy()
+    trial = replace(known, frames=frames)
+    for members in found:
+        parts = {at: pair(trial, channel, at, ref)[0] for at in members if at in channel.calls and at != ref}
+        sound = {at: part for at, part in parts.items() if part is not None}
+        if sound:
+            best = max(sound, key=lambda at: (sound[at].count, -sound[at].scatter_ns))
+            frames.join(best, ref, sound[best].line)
+    return trial
+
+
+def _ends(tie: Tie) -> Reals:
+    """float64[k, p]: ends of each call of the reference rank on its clock; NaN where a rank has none."""
+    calls = tie.channel.calls
+    end = np.full((len(calls[tie.ref]), len(tie.traces)), np.nan)
+    for column, at in enumerate(tie.traces):
+        if at == tie.ref:
+            end[:, column] = calls[at].end_ns
+        else:
+            part = tie.aligned[at]
+            own = np.flatnonzero(part.partner != ABSENT)
+            end[part.partner[own], column] = part.line.at(calls[at].end_ns[own])
+    return end
 
 
 def _candidates(known: Known, channel: Channel) -> list[tuple[int, ...]]:
@@ -177,8 +228,28 @@ def _clusters(known: Known, channel: Channel, traces: tuple[int, ...]) -> list[T
         near = _one_of_each(channel.world, ref, _closest(near))
         found.append(Tie(channel, ref, near, frozenset(at for at in near if pairs[at][1])))
         left = [at for at in left[1:] if at not in near]
-    fewest = FEWEST if channel.is_densest else ENOUGH
+    found = _evened(known, channel, found)
+    fewest = LEAST_CHOICE if channel.is_recorded else FEWEST if channel.is_densest else ENOUGH
     return [tie for tie in found if all(part.count >= fewest for part in tie.aligned.values())]
+
+
+def _evened(known: Known, channel: Channel, found: list[Tie]) -> list[Tie]:
+    """The same groups, but one that is several blocks where the others are one block each is parted if its ends are.
+
+    Groups that others hold in step end nearly together; pooled over all their ranks the ends tell them apart.
+    """
+    several = [tie.traces for tie in found if tie.aligned]
+    even: list[Tie] = []
+    for tie in found:
+        parted = blocks(channel.world, tie.traces, several) if channel.world.certain and tie.aligned else ()
+        if len(parted) > 1:
+            alike = [Found(other.traces, other.scatter_ns) for other in found if other.aligned and other is not tie]
+            way = borne_out(tie.traces, _ends(tie), [(tie.traces,), parted], alike)
+            if way == parted:
+                even += [_tie(known, channel, members) for members in parted]
+                continue
+        even.append(tie)
+    return even
 
 
 def _is_whole(known: Known, channel: Channel, parts: list[Alignment | None]) -> bool:

@@ -10,6 +10,7 @@ from analyzer.measures._align import Alignment, align, in_order, summary
 from analyzer.measures._calls import Calls, Ledger
 from analyzer.measures._channels import Channel
 from analyzer.measures._frames import Frames
+from analyzer.measures._partition import Found
 from analyzer.measures._shift import Sequence
 from analyzer.measures._worlds import World
 from analyzer.model.events import ABSENT, Integers
@@ -28,12 +29,14 @@ class Known:
         book: its calls.
         frames: clocks related so far.
         whole: engine instances in which all ranks end together.
+        found: groups of the channel with most calls of each engine instance.
     """
 
     run: Run
     book: Ledger
     frames: Frames
     whole: set[World] = field(default_factory=set)
+    found: dict[World, list[Found]] = field(default_factory=dict)
 
 
 def pair(known: Known, channel: Channel, own: int, ref: int) -> tuple[Alignment | None, bool]:
