@@ -27,7 +27,7 @@ class Outcome:
         error_ns: what the stated clock error can add up to over the matched calls.
         matched: share of the calls that two ranks or more show.
         fused: collectives with calls of two groups.
-        wrong: collectives with calls of two collectives of one group.
+        mixed: collectives with calls of several collectives of one group.
         inconclusive: groups whose verdict is that, of `asked`.
     """
 
@@ -42,7 +42,7 @@ class Outcome:
     error_ns: int
     matched: float
     fused: int
-    wrong: int
+    mixed: int
     inconclusive: int
 
     @property
@@ -50,9 +50,61 @@ class Outcome:
         """The late rank is named, or none where none is."""
         return self.named == self.late
 
-    def is_wait_right(self, truth_ns):
-        """Waiting is within 5 % of what is so, or within the stated error."""
-        return abs(self.wait_ns - truth_ns) <= max(0.05 * truth_ns, self.error_ns)
+    @property
+    def off(self):
+        """By what share waiting is off in the calls that are matched."""
+        return (self.wait_ns - self.known_ns) / max(self.known_ns, 1)
+
+    @property
+    def is_wait_right(self):
+        """Waiting in the calls that are matched is within 5 % of what is so, or within the stated error."""
+        return abs(self.wait_ns - self.known_ns) <= max(0.05 * self.known_ns, self.error_ns)
+
+    @property
+    def is_total_right(self):
+        """The same of all calls that could be matched."""
+        return abs(self.wait_ns - self.true_ns) <= max(0.05 * self.true_ns, self.error_ns)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Many seeds. Shares of runs, but for counts; `lost` are runs with 2 % or more of their calls unmatched."""
+
+    runs: int
+    right: float
+    falsely_named: int
+    without_late: int
+    false_names: int
+    groups: int
+    wait_right: float
+    total_right: float
+    worst_off: float
+    fused: int
+    mixed: int
+    matched_least: float
+    lost: int
+    inconclusive: int
+
+
+def judged(outcomes):
+    """Figures over outcomes."""
+    n = len(outcomes)
+    return Judged(
+        runs=n,
+        right=sum(one.is_right for one in outcomes) / n,
+        falsely_named=sum(one.late is None and one.named is not None for one in outcomes),
+        without_late=sum(one.late is None for one in outcomes),
+        false_names=sum(len(set(one.names) - {one.late}) for one in outcomes),
+        groups=sum(one.asked for one in outcomes),
+        wait_right=sum(one.is_wait_right for one in outcomes) / n,
+        total_right=sum(one.is_total_right for one in outcomes) / n,
+        worst_off=max((one.off for one in outcomes if abs(one.wait_ns - one.known_ns) > one.error_ns), key=abs),
+        fused=sum(one.fused > 0 for one in outcomes),
+        mixed=sum(one.mixed > 0 for one in outcomes),
+        matched_least=min(one.matched for one in outcomes),
+        lost=sum(one.matched < 0.98 for one in outcomes),
+        inconclusive=sum(one.inconclusive for one in outcomes),
+    )
 
 
 def outcome(seed):
@@ -60,7 +112,7 @@ def outcome(seed):
     run, truth = build(draw(seed))
     found, told = match(run), waits(run)
     late, named = late_ranks(run), late_rank(run)
-    fused, wrong = _mixed(found, truth.group), _mixed(found, truth.call)
+    fused, mixed = _mixed(found, truth.group), _mixed(found, truth.call)
     times = Counter(call for column in truth.call for call in column.tolist() if call != ABSENT)
     pairs = zip(truth.wait_ns, found.collective, strict=True)
     return Outcome(
@@ -75,7 +127,7 @@ def outcome(seed):
         error_ns=clock(run).error_ns * sum(found.matched),
         matched=sum(found.matched) / sum(count for count in times.values() if count > 1),
         fused=fused,
-        wrong=wrong - fused,
+        mixed=mixed - fused,
         inconclusive=sum(part.verdict is Verdict.INCONCLUSIVE for part in told.groups),
     )
 
@@ -94,24 +146,24 @@ def _mixed(found, true):
 
 
 def main(first, last):
-    """A line for each seed that is not right in everything."""
+    """A line for each seed that is not right in everything, then the figures."""
+    outcomes = []
     for seed in range(first, last):
         one = outcome(seed)
+        outcomes.append(one)
         faults = {
-            "FUSED": one.fused,
-            "MIXED": one.wrong,
-            "LATE": not one.is_right,
-            "WAIT-OF-MATCHED": not one.is_wait_right(one.known_ns),
-            "wait": not one.is_wait_right(one.true_ns),
+            "fused": one.fused,
+            "mixed": one.mixed,
+            "late rank": not one.is_right,
+            "wait": not one.is_wait_right,
+            "total wait": not one.is_total_right,
             "names": len(set(one.names) - {one.late}),
             "unmatched": one.matched < 0.98,
         }
-        words = " ".join(word for word, is_so in faults.items() if is_so) or "ok"
-        off = (one.wait_ns - one.known_ns) / max(one.known_ns, 1)
-        off_all = (one.wait_ns - one.true_ns) / max(one.true_ns, 1)
-        share = f"matched {one.matched:.4f} wait {off:+.4f} all {off_all:+.4f}"
-        late = f"late {one.late} named {one.named} names {one.names}"
-        print(seed, words, "|", share, late, f"inconclusive {one.inconclusive}/{one.asked}", draw(seed), flush=True)
+        if words := ", ".join(word for word, is_so in faults.items() if is_so):
+            print(f"{seed}: {words}: matched {one.matched:.4f}, wait off {one.off:+.4f}, late {one.late},")  # noqa: T201
+            print(f"  names {one.names}; {draw(seed)}", flush=True)  # noqa: T201
+    print(judged(outcomes))  # noqa: T201
 
 
 if __name__ == "__main__":

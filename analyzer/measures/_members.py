@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
-import numpy as np
+from dataclasses import replace
 
 from analyzer.measures._align import Alignment
 from analyzer.measures._channels import Channel
-from analyzer.measures._frames import Frames
-from analyzer.measures._line import Reals
 from analyzer.measures._pairs import Known, pair
 from analyzer.measures._partition import Found, blocks, borne_out, ways
 from analyzer.measures._shift import FINEST_NS
+from analyzer.measures._ties import COMMON, Tie, ends, joined
 from analyzer.measures._worlds import World
-from analyzer.model.events import ABSENT
 
 FEWEST = 24
 """Pairs of which von Neumann's ratio says something, and a robust spread is good to a fifth."""
@@ -39,9 +35,6 @@ TIED = 0.33
 TIED_FEW = 0.2
 """Ends scatter by less than this share of the starts' scatter: the ranks wait for each other."""
 
-COMMON = 0.5
-"""Share of calls in the common window that must have a partner; where the group is not recorded, of all calls."""
-
 TIGHTER = 3.0
 """A smaller group is the right one when its ends scatter so many times less than those of a larger one."""
 
@@ -54,45 +47,13 @@ JITTER_NS = 1_000.0
 """Differences of scatter below this tell nothing."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Tie:
-    """Ranks whose calls of one channel are the same collectives.
-
-    Attributes:
-        channel: whose calls.
-        ref: position in `run.traces` of the rank that the others are aligned to.
-        aligned: the others.
-        by_sequence: ranks of which every pair was found by its sequence number.
-    """
-
-    channel: Channel
-    ref: int
-    aligned: dict[int, Alignment]
-    by_sequence: frozenset[int]
-
-    @property
-    def traces(self) -> tuple[int, ...]:
-        """All ranks, ascending."""
-        return tuple(sorted((self.ref, *self.aligned)))
-
-    @property
-    def scatter_ns(self) -> float:
-        """The widest scatter of ends."""
-        return max((part.scatter_ns for part in self.aligned.values()), default=0.0)
-
-    @property
-    def spread_ns(self) -> float:
-        """The same, no less than what other channels showed of the clocks."""
-        return max((part.line.spread_ns for part in self.aligned.values()), default=0.0)
-
-
 def ties(known: Known, channel: Channel) -> list[Tie]:
     """The groups of a channel; ranks that belong to none, or about which nothing can be told, are in none."""
     traces = tuple(channel.calls)
     if not channel.world.certain:
         found = _clusters(known, channel, traces)
     elif channel.is_recorded:
-        found = [_tie(known, channel, traces)]
+        found = [joined(known, channel, traces)]
     else:
         found = _undeclared(known, channel, traces)
     kept = [tie for tie in found if tie.aligned]
@@ -112,7 +73,7 @@ def _undeclared(known: Known, channel: Channel, traces: tuple[int, ...]) -> list
     if not sets:
         return _clusters(known, channel, traces)
     if len(sets) == 1 and sets[0] == tuple(sorted(traces)):
-        return [_tie(known, channel, traces)]
+        return [joined(known, channel, traces)]
     return _chosen(known, channel, sets)
 
 
@@ -122,11 +83,11 @@ def _parted(known: Known, channel: Channel, sets: list[tuple[int, ...]]) -> list
     if channel.is_densest or not found:
         return []
     trial = _related(known, channel, [part.traces for part in found])
-    whole = _tie(trial, channel, tuple(channel.calls))
-    end = _ends(whole)
+    whole = joined(trial, channel, tuple(channel.calls))
+    end = ends(whole)
     tried = ways(channel.world, whole.traces, [one for one in sets if set(one) <= set(whole.traces)], found)
     way = borne_out(whole.traces, end, tried, found) or ()
-    return [_tie(trial, channel, members) for members in way]
+    return [joined(trial, channel, members) for members in way]
 
 
 def _related(known: Known, channel: Channel, found: list[tuple[int, ...]]) -> Known:
@@ -141,20 +102,6 @@ def _related(known: Known, channel: Channel, found: list[tuple[int, ...]]) -> Kn
             best = max(sound, key=lambda at: (sound[at].count, -sound[at].scatter_ns))
             frames.join(best, ref, sound[best].line)
     return trial
-
-
-def _ends(tie: Tie) -> Reals:
-    """float64[k, p]: ends of each call of the reference rank on its clock; NaN where a rank has none."""
-    calls = tie.channel.calls
-    end = np.full((len(calls[tie.ref]), len(tie.traces)), np.nan)
-    for column, at in enumerate(tie.traces):
-        if at == tie.ref:
-            end[:, column] = calls[at].end_ns
-        else:
-            part = tie.aligned[at]
-            own = np.flatnonzero(part.partner != ABSENT)
-            end[part.partner[own], column] = part.line.at(calls[at].end_ns[own])
-    return end
 
 
 def _candidates(known: Known, channel: Channel) -> list[tuple[int, ...]]:
@@ -172,20 +119,12 @@ def _candidates(known: Known, channel: Channel) -> list[tuple[int, ...]]:
     return sorted((found for found in sets if len(found) > 1), key=lambda found: (-len(found), found))
 
 
-def _tie(known: Known, channel: Channel, traces: tuple[int, ...]) -> Tie:
-    """All of the traces that can be aligned, taken as one group."""
-    ref = max(traces, key=lambda at: (len(channel.calls[at]), -at))
-    pairs = {at: pair(known, channel, at, ref) for at in traces if at != ref}
-    aligned = {at: part for at, (part, _) in pairs.items() if part is not None and part.share >= COMMON}
-    return Tie(channel, ref, aligned, frozenset(at for at in aligned if pairs[at][1]))
-
-
 def _chosen(known: Known, channel: Channel, sets: list[tuple[int, ...]]) -> list[Tie]:
     """Of known groups the largest whose ends keep together, unless another keeps together about as well.
 
     A part of a group need not be compared where it keeps together no better. Few calls must decide by far.
     """
-    trials = {members: _tie(known, channel, members) for members in sets}
+    trials = {members: joined(known, channel, members) for members in sets}
     sound = {
         members: tie
         for members, tie in trials.items()
@@ -223,7 +162,7 @@ def _clusters(known: Known, channel: Channel, traces: tuple[int, ...]) -> list[T
         pairs = {at: pair(known, channel, at, ref) for at in left[1:]}
         if not found and _is_whole(known, channel, [part for part, _ in pairs.values()]):
             known.whole.add(channel.world)
-            return [_tie(known, channel, traces)]
+            return [joined(known, channel, traces)]
         near = {at: part for at, (part, _) in pairs.items() if part is not None and _end_together(part)}
         near = _one_of_each(channel.world, ref, _closest(near))
         found.append(Tie(channel, ref, near, frozenset(at for at in near if pairs[at][1])))
@@ -244,9 +183,9 @@ def _evened(known: Known, channel: Channel, found: list[Tie]) -> list[Tie]:
         parted = blocks(channel.world, tie.traces, several) if channel.world.certain and tie.aligned else ()
         if len(parted) > 1:
             alike = [Found(other.traces, other.scatter_ns) for other in found if other.aligned and other is not tie]
-            way = borne_out(tie.traces, _ends(tie), [(tie.traces,), parted], alike)
+            way = borne_out(tie.traces, ends(tie), [(tie.traces,), parted], alike)
             if way == parted:
-                even += [_tie(known, channel, members) for members in parted]
+                even += [joined(known, channel, members) for members in parted]
                 continue
         even.append(tie)
     return even

@@ -6,8 +6,8 @@ import numpy as np
 
 from analyzer.measures._align import TOUCH_SPREADS
 from analyzer.measures._line import Line, Reals
-from analyzer.measures._members import Tie
 from analyzer.measures._shift import FINEST_NS
+from analyzer.measures._ties import Tie
 from analyzer.model.events import ABSENT, Integers, Mask
 
 TOGETHER_NS = 20_000.0

@@ -20,9 +20,10 @@ from analyzer.measures._calls import Ledger, ledger
 from analyzer.measures._channels import channels
 from analyzer.measures._frames import Frames
 from analyzer.measures._line import Reals
-from analyzer.measures._members import Tie, ties
+from analyzer.measures._members import ties
 from analyzer.measures._pairs import Known
 from analyzer.measures._table import table
+from analyzer.measures._ties import Tie
 from analyzer.measures._worlds import World, worlds
 from analyzer.model.events import ABSENT, Integers
 from analyzer.model.run import Run

@@ -29,7 +29,8 @@ OWN = 0.5
 """Share of what a rank causes beyond which its lateness is its own."""
 
 SURE = 0.01
-"""Chance, at most, that a rank is last so often though all are alike."""
+"""Chance, at most, that any rank of any group is last so often though all are alike: each of them is asked
+(Bonferroni), so that of a hundred healthy runs, however large, one names a rank."""
 
 CONFIDENCE = 0.95
 """Of the interval of how often a rank is last."""
@@ -79,9 +80,10 @@ class LateRank:
         interval: of that share, 95 % (Wilson).
         chance: share of calls in which any rank would be last if all were alike.
         p_value: chance of being last so often if all were alike (binomial, one-sided); 1 where no call is told.
-        is_persistent: last in more than half of `calls`, which chance cannot explain, and cause of more than half of
-            the group's waiting. Else lateness is random, or too small to tell.
-        is_own: more than half of what it causes is its own doing, not inherited.
+        is_persistent: last in more than half of `calls`, which chance cannot explain though every rank of the run was
+            asked, and cause of more than half of the group's waiting. Else lateness is random, or too small to tell.
+        is_own: more than half of what it causes is its own doing, not inherited, and it is last as persistently in
+            the calls in which lateness arose since the collective before.
         caused_ns: waiting of the other ranks while it was last.
         own_ns: the part of it that arose since the collective before, of whatever group; the rest is inherited.
         median_late_ns: how much later than the rank before it, median over the calls in which it is last.
@@ -127,7 +129,8 @@ def late_ranks(run: Run) -> tuple[LateRank, ...]:
     told = [part for part in waits(run).groups if common.is_common(*part.group.traces)]
     if not told:
         raise MissingEvidenceError("no group shares a clock", "record all ranks of a group in the same steps")
-    return tuple(sorted((_late(run, part) for part in told), key=lambda late: -late.own_ns))
+    asked = sum(len(part.group.traces) for part in told)
+    return tuple(sorted((_late(run, part, asked) for part in told), key=lambda late: -late.own_ns))
 
 
 def late_rank(run: Run) -> LateRank | None:
@@ -163,19 +166,20 @@ def _last(start_ns: Reals) -> Nanoseconds:
     return place
 
 
-def _late(run: Run, part: GroupWaits) -> LateRank:
+def _late(run: Run, part: GroupWaits, asked: int) -> LateRank:
     last, size = _last(part.start_ns), len(part.group.traces)
     ordered = np.sort(np.where(np.isnan(part.start_ns), -np.inf, part.start_ns), axis=1)
     margin = ordered[:, -1] - ordered[:, -2]
     told = margin > part.error_ns
     way = approach(run, part)
     caused = part.wait_ns.sum(axis=1)
-    own = caused * _own_share(part.start_ns, way, last)
+    own_share = _own_share(part.start_ns, way, last)
+    own, arose = caused * own_share, told & (own_share > OWN)
     cost = np.bincount(last[told], own[told], size)
     times = np.bincount(last[told], minlength=size)
     place = int(np.lexsort((times, cost))[-1])
     mine = told & (last == place)
-    test = binomtest(int(times[place]), int(told.sum()), 1 / size, "greater") if told.any() else None
+    p_value = _chance(mine, told, size)
     return LateRank(
         ranks=part.group.ranks,
         rank=part.group.ranks[place],
@@ -184,20 +188,26 @@ def _late(run: Run, part: GroupWaits) -> LateRank:
         last_share=float(times[place] / max(int(told.sum()), 1)),
         interval=_interval(int(times[place]), int(told.sum())),
         chance=1 / size,
-        p_value=1.0 if test is None else float(test.pvalue),
+        p_value=p_value,
         is_persistent=bool(
-            test is not None
-            and test.pvalue < SURE
+            p_value * asked < SURE
             and times[place] > PERSISTENT * told.sum()
             and caused[mine].sum() > PERSISTENT * caused.sum()
         ),
-        is_own=bool(own[mine].sum() > OWN * caused[mine].sum()),
+        is_own=bool(own[mine].sum() > OWN * caused[mine].sum() and _chance(mine & arose, arose, size) * asked < SURE),
         caused_ns=int(caused[mine].sum()),
         own_ns=int(own[mine].sum()),
         median_late_ns=int(np.median(margin[mine])) if mine.any() else 0,
         p90_late_ns=int(np.percentile(margin[mine], 90)) if mine.any() else 0,
         reasons=reasons(run, part, way, (place, mine)),
     )
+
+
+def _chance(mine: Mask, calls: Mask, size: int) -> float:
+    """Of being last so often in these calls if all ranks of so many were alike; 1 where there are none."""
+    if not calls.any():
+        return 1.0
+    return float(binomtest(int(mine.sum()), int(calls.sum()), 1 / size, "greater").pvalue)
 
 
 def _interval(times: int, calls: int) -> tuple[float, float]:
