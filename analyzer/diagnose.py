@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from importlib.metadata import version
 
 from analyzer import sketch
+from analyzer._ladder_rows import ladder_rows, rank_rungs
 from analyzer._waiting_rows import waiting_table
 from analyzer.answers import plain_answer
 from analyzer.errors import MissingEvidenceError
@@ -16,7 +17,7 @@ from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.report import SCHEMA, Answer, FindingEvidence, FindingRow, Report, RuleOutcome, Tool, Verdict
 from analyzer.rule import Question, Rule
-from analyzer.tables import breakdown_tables, collective_rows, ladder_rows, run_facts, scaling_facts, step_rows
+from analyzer.tables import breakdown_tables, collective_rows, run_facts, scaling_facts, step_rows
 from analyzer.units import count, share
 
 Found = tuple[Rule, Finding]
@@ -42,6 +43,7 @@ def diagnose(run: Run, rules: Iterable[Rule]) -> Report:
         breakdown=breakdown_tables(run),
         collectives=collective_rows(run),
         ladder=ladder_rows(run),
+        rungs=rank_rungs(run),
         questions=[_answer(question, run, found, outcomes) for question in Question],
         findings=[_row(rule, finding, run, steps) for rule, finding in found],
         rules=outcomes,

@@ -18,6 +18,7 @@ _TABLES: dict[str, Callable[[Report], Sequence[Any]]] = {
     "late": lambda report: report.waiting.late,
     "pairs": lambda report: report.waiting.pairs,
     "ladder": lambda report: report.ladder,
+    "rungs": lambda report: report.rungs,
     "questions": lambda report: report.questions,
     "findings": lambda report: report.findings,
     "rules": lambda report: report.rules,
@@ -25,7 +26,7 @@ _TABLES: dict[str, Callable[[Report], Sequence[Any]]] = {
 
 
 def frames(report: Report) -> dict[str, Any]:
-    """Data frames by name: ranks, steps, collectives, waiting, late, pairs, ladder, questions, findings, rules.
+    """Data frames by name: ranks, steps, collectives, waiting, late, pairs, ladder, rungs, questions, findings, rules.
 
     A field inside a field is a column of its own: `sync_causes.peer_wait_ns`. Times are integer nanoseconds, sizes
     bytes; what is not known is missing, never zero.

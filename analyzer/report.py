@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from analyzer._ladder_facts import LadderRow
+from analyzer._ladder_facts import LadderRow, RankRung
 from analyzer._link_facts import LinkRow
 from analyzer._scaling_facts import ScalingFacts
 from analyzer._waiting_facts import WaitingTable
@@ -255,6 +255,7 @@ class Report:
     rules: list[RuleOutcome]
     verdict: str = ""
     waiting: WaitingTable = field(default_factory=WaitingTable)
+    rungs: list[RankRung] = field(default_factory=list)
     scaling: ScalingFacts = field(default_factory=ScalingFacts)
     extra: dict[str, Any] = field(default_factory=dict)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer._bound_rows import bound_rows
-from analyzer._ladder_facts import LadderRow
 from analyzer._link_rows import link_row
 from analyzer._scaling_facts import ExpertRow, ScalingFacts, StageRow
 from analyzer.errors import MissingEvidenceError
@@ -14,7 +13,6 @@ from analyzer.measures.breakdown import Breakdown, breakdown
 from analyzer.measures.clock import clock
 from analyzer.measures.expert_load import expert_loads
 from analyzer.measures.links import links
-from analyzer.measures.moves import moves
 from analyzer.measures.plausible import faults, slowed
 from analyzer.measures.reuse import counted_reuse
 from analyzer.measures.skew import group_waiting
@@ -22,7 +20,7 @@ from analyzer.measures.stages import stages
 from analyzer.measures.steps import step_summary
 from analyzer.measures.traffic import traffic
 from analyzer.measures.waits import waits
-from analyzer.model.kind import Cause, Kind
+from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.report import (
     BreakdownTables,
@@ -193,25 +191,6 @@ def collective_rows(run: Run) -> list[CollectiveRow]:
 
 def _gigabytes(bytes_per_s: float | None) -> float | None:
     return None if bytes_per_s is None else bytes_per_s / 1e9
-
-
-def ladder_rows(run: Run) -> list[LadderRow]:
-    """What moved over each rung, exclusive time, nearest first."""
-    rows: list[LadderRow] = []
-    for rung in ("hbm", "peer", "host", "unknown"):
-        on_rung = [move for move in moves(run) if move.rung == rung]
-        if on_rung:
-            stated = [move.moved_bytes for move in on_rung]
-            whole = all(move.stated == 1.0 for move in on_rung)
-            n_bytes = sum(value or 0 for value in stated) if whole else None
-            rows.append(LadderRow(rung, n_bytes, sum(move.exposed_ns for move in on_rung), "measured"))
-    parts = breakdown(run)
-    between_ns = sum(part.communication.total_ns + part.causes[Cause.PEER_WAIT].total_ns for part in parts)
-    if between_ns:
-        totals = [row.total_bytes for row in traffic(run)]
-        n_bytes = None if any(value is None for value in totals) else sum(value or 0 for value in totals)
-        rows.append(LadderRow("between ranks, rung unknown", n_bytes, between_ns // len(parts), "measured"))
-    return rows
 
 
 def scaling_facts(run: Run) -> ScalingFacts:

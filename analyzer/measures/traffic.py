@@ -13,6 +13,9 @@ from analyzer.model.run import Run
 from analyzer.model.trace import Trace
 from analyzer.once import once
 
+Keys = dict[tuple[str, tuple[int, ...], str], Mask]
+"""Kind, ranks of the group and its name → bool[n] over the activities of a trace."""
+
 SETUP = ("comm_setup",)
 """Kernels that prepare an exchange; their time is communication, but they are no call of their own."""
 
@@ -62,8 +65,8 @@ class _Calls:
 def traffic(run: Run) -> tuple[Traffic, ...]:
     """Every kind and group of the run, most exposed time first."""
     parts: dict[tuple[str, tuple[int, ...], str], list[_Calls]] = {}
-    for trace, part in zip(run.traces, breakdown(run), strict=True):
-        for key, rows in _kinds(trace).items():
+    for trace, part, keys in zip(run.traces, breakdown(run), call_keys(run), strict=True):
+        for key, rows in keys.items():
             activities = trace.activities.take(rows)
             busy = activities.union()
             calls = _Calls(
@@ -78,6 +81,12 @@ def traffic(run: Run) -> tuple[Traffic, ...]:
     return tuple(sorted(rows_, key=lambda row: (-row.exposed_ns, row.kind, row.group)))
 
 
+@once
+def call_keys(run: Run) -> tuple[Keys, ...]:
+    """For each trace, which of its activities are calls of which kind and group; a call has one key."""
+    return tuple(map(_keys, run.traces))
+
+
 def message_bytes(trace: Trace) -> Integers:
     """int64[n] over the trace's activities: bytes of the message of a collective, ABSENT where not recorded.
 
@@ -89,7 +98,7 @@ def message_bytes(trace: Trace) -> Integers:
     return column
 
 
-def _kinds(trace: Trace) -> dict[tuple[str, tuple[int, ...], str], Mask]:
+def _keys(trace: Trace) -> Keys:
     activities, records = trace.activities, trace.collectives
     kind = activities.subclass.tolist()
     group: list[tuple[tuple[int, ...], str]] = [((), "")] * len(kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from analyzer._ladder_facts import LadderRow
 from analyzer._waiting_facts import GroupWaiting, LateRankRow, LateReason
 from analyzer.report import CollectiveRow, FindingRow, RankBreakdown, RunFacts, StepKind
 from analyzer.units import count, duration, ranks, rate, share, size
@@ -178,3 +179,10 @@ def nodes(row: CollectiveRow) -> str:
         return UNKNOWN
     rails = {True: ", rail-aligned", False: ", across rails", None: ""}[row.link.rail_aligned]
     return f"{row.link.nodes}{rails}"
+
+
+def in_a_step(row: LadderRow) -> tuple[str, str]:
+    """Bytes and time of a rung in one step, or a dash where no step holds any."""
+    if row.step_ns is None:
+        return NONE, NONE
+    return moved(row.step_bytes), duration(row.step_ns)

@@ -192,8 +192,11 @@ def _scaling(sentences: Sequence[str]) -> Iterator[str]:
 
 
 def _ladder(report: Report) -> str:
-    rows = [(text(row.level), words.moved(row.bytes), duration(row.time_ns), row.basis) for row in report.ladder]
-    return _table(("rung", ">moved", ">time", "basis"), rows)
+    rows = [
+        (text(row.level), words.moved(row.bytes), duration(row.time_ns), *words.in_a_step(row), row.basis)
+        for row in report.ladder
+    ]
+    return _table(("rung", ">moved", ">time", ">moved in a step", ">time in a step", "basis"), rows)
 
 
 def _details(findings: Sequence[FindingRow]) -> Iterator[str]:

@@ -183,9 +183,9 @@ def _waiting(waiting: WaitingTable, fold: int) -> list[RenderableType]:
 
 
 def _ladder(rows: list[LadderRow]) -> RenderableType:
-    table = _table(1, "rung", "moved", "time", "basis")
+    table = _table(1, "rung", "moved", "time", "moved in a step", "time in a step", "basis")
     for row in rows:
-        table.add_row(row.level, words.moved(row.bytes), duration(row.time_ns), row.basis)
+        table.add_row(row.level, words.moved(row.bytes), duration(row.time_ns), *words.in_a_step(row), row.basis)
     return table
 
 
