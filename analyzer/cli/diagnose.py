@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -20,19 +21,29 @@ SEVERITIES = ("info", "warning", "error")
     help="Exit 1 when a finding is at least this bad.",
 )
 @click.option("--second-opinion", type=click.Choice(["hta"]), help="Add the critical path by Holistic Trace Analysis.")
-def command(
-    runs: tuple[str, ...], form: str, out: Path | None, force: bool, fail_on: str | None, second_opinion: str | None
+@click.option("--hardware", metavar="FILE", type=click.Path(path_type=Path), help="Your machines' figures (TOML).")
+def command(  # noqa: PLR0917 (a command has as many arguments as options)
+    runs: tuple[str, ...],
+    form: str,
+    out: Path | None,
+    force: bool,
+    fail_on: str | None,
+    second_opinion: str | None,
+    hardware: Path | None,
 ) -> None:
     """Diagnose RUN: a directory of traces, a file, a glob, or several of them that belong together."""
     import rules  # noqa: PLC0415 (--help stays fast)
     from analyzer import _exact_counts  # noqa: PLC0415
     from analyzer.cli._progress import progress  # noqa: PLC0415
     from analyzer.diagnose import diagnose  # noqa: PLC0415
+    from analyzer.ingest.hardware import read_hardware  # noqa: PLC0415
     from analyzer.ingest.load import load  # noqa: PLC0415
     from analyzer.plugins import offers  # noqa: PLC0415
 
     with progress("Reading traces") as advance:
         run = load(*runs, advance=lambda done, whole: advance("Reading traces", done, whole))
+    if hardware:
+        run = replace(run, hardware=read_hardware(hardware))
     with progress("Asking the rules"):
         report = diagnose(run, offers(rules, "check").values())
     report.extra[_exact_counts.KEY] = _exact_counts.count(run)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from analyzer.errors import RunNotFoundError
 from analyzer.ingest.filenames import FileIdentity, FileKind, identity
+from analyzer.ingest.hardware import NAME as HARDWARE
 from analyzer.ingest.manifest import NAME as MANIFEST
 from analyzer.ingest.scrapes import AFTER, BEFORE
 from analyzer.ingest.topology import NAME as TOPOLOGY
@@ -34,6 +35,7 @@ class Found:
         manifest: `run.json`, None where there is none.
         server_args: `server_args.json`, None where there is none.
         topology: `topology.json`, None where there is none.
+        hardware: `hardware.toml`, None where there is none.
         metrics: pages of metrics before and after the load, None where not both are there.
         notes: what was left out by its name.
     """
@@ -43,6 +45,7 @@ class Found:
     manifest: Path | None
     server_args: Path | None
     topology: Path | None
+    hardware: Path | None
     metrics: tuple[Path, Path] | None
     notes: tuple[Note, ...]
 
@@ -77,9 +80,10 @@ def find(places: tuple[str, ...]) -> Found:
         notes.append(Note(_MERGED_BESIDE, len(merged)))
     folders = dict.fromkeys(folder for path, _ in kept for folder in (path.parent, path.parent.parent))
     manifest, server_args, topology = (_beside(folders, name) for name in (MANIFEST, SERVER_ARGS, TOPOLOGY))
+    hardware = _beside(folders, HARDWARE)
     before, after = _beside(folders, BEFORE), _beside(folders, AFTER)
     metrics = (before, after) if before and after else None
-    return Found(tuple(kept), named, manifest, server_args, topology, metrics, tuple(notes))
+    return Found(tuple(kept), named, manifest, server_args, topology, hardware, metrics, tuple(notes))
 
 
 def _expand(place: str) -> Iterator[Path]:

@@ -15,12 +15,14 @@ from analyzer.ingest.assemble import read_traces
 from analyzer.ingest.detail import Detail
 from analyzer.ingest.filenames import FileIdentity
 from analyzer.ingest.folder import Found, find
+from analyzer.ingest.hardware import read_hardware
 from analyzer.ingest.layout_guess import guess
 from analyzer.ingest.manifest import Manifest, read_manifest
 from analyzer.ingest.scrapes import growth
 from analyzer.ingest.server_args import ServerArgs, read_server_args, server_role
 from analyzer.ingest.sessions import UNRANKED, one_run
 from analyzer.ingest.topology import read_topology
+from analyzer.model.hardware import Hardware
 from analyzer.model.run import Run
 from analyzer.model.topology import Topology
 from analyzer.model.trace import Note, Trace
@@ -85,6 +87,7 @@ def _run(label: str, traces: tuple[Trace, ...], found: Found, notes: tuple[Note,
         topology,
         _scraped(_workload(traces, manifest, server_args), found),
         (*notes, *layout_notes, *topology_notes),
+        read_hardware(found.hardware) if found.hardware else Hardware(),
     )
 
 

@@ -7,12 +7,14 @@ over nodes by microsoft/vidur (MIT); single figures of NCCL's issues. Every row 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
 from analyzer.finding import Basis
 from analyzer.measures._curves import Curve, doubt, read_curves
 from analyzer.measures.ring import LL_BASE_NS, LL_HOP_NS, Link, ring_ns
+from analyzer.model.hardware import NETWORK, NVLINK, PCIE, Hardware, LinkFigures, Series
 from analyzer.units import size
 
 COLLECTIVES = ("gpu", "fabric", "operation", "implementation", "launch", "ranks", "nodes")
@@ -26,6 +28,8 @@ CONSTANTS_DOUBT = 2.0
 """Factor to the ends of the range where only NCCL's own constants are at hand."""
 SCALED_DOUBT = 1.4
 """Factor to the ends of the range where a curve of another number of ranks is scaled."""
+
+NOTHING_STATED = Hardware()
 
 _PLATFORMS = (
     (r"GB[23]00", "GB300"),
@@ -50,6 +54,10 @@ _LINKS = {
     "Arc-Pro-B60": ("pcie", 12e9),
 }
 """Rung inside a node, and bytes a second that large messages reach there (busbw); from the tables' largest sizes."""
+
+
+_ANY_LINK = Link(LL_BASE_NS, LL_HOP_NS[NETWORK], NETWORK_BYTES_PER_S)
+"""For scaling a measured curve to other ranks where nothing is known of the link but that curve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,23 +105,46 @@ def platform(device_name: str) -> str | None:
     return next((machine for pattern, machine in _PLATFORMS if re.search(pattern, device_name)), None)
 
 
-def expected(call: Call, device_name: str) -> Expected | None:
+def expected(call: Call, device_name: str, site: Hardware = NOTHING_STATED) -> Expected | None:
     """What a call should take on a machine; None where nothing is known of its links.
+
+    What the site measured comes first, then links that it states, then the tables that ship.
 
     Args:
         call: operation, size and group.
         device_name: as the driver calls it (`NVIDIA H100 80GB HBM3`).
+        site: its own figures.
     """
-    machine = platform(device_name)
-    if machine is None or call.ranks < 2:  # noqa: PLR2004 (one rank has nobody to talk to)
+    machine = platform(device_name) or ""
+    if call.ranks < 2:  # noqa: PLR2004 (one rank has nobody to talk to)
         return None
-    curves = _curves(machine, call)
+    own = {series.ranks: curve for series, curve in _own(call, device_name, site)}
+    curves = list(own.items()) or ([] if _is_stated(call, machine, site) else _curves(machine, call))
+    name = f"{machine or device_name} here" if own else machine
+    link = _link(machine, call.nodes, site)
     same = [found for ranks, found in curves if ranks == call.ranks]
     if same:
-        return _of_table(call, machine, same[0])
+        return _of_table(call, name, same[0])
     if curves:
-        return _scaled(call, machine, *min(curves, key=lambda found: abs(found[0] - call.ranks)))
-    return _of_constants(call, machine)
+        nearest = min(curves, key=lambda found: abs(found[0] - call.ranks))
+        return _scaled(call, name, link or _ANY_LINK, *nearest)
+    if link is None:
+        return None
+    return _of_constants(call, link, is_stated=_is_stated(call, machine, site))
+
+
+def _own(call: Call, device_name: str, site: Hardware) -> Iterator[tuple[Series, Curve]]:
+    """What the site measured of an operation on as many nodes; engines' own kernels it did not measure."""
+    for series in site.series:
+        alike = (series.operation, series.nodes) == (call.operation, call.nodes)
+        if alike and not call.is_custom and series.device in {"", device_name}:
+            pairs = zip(series.message_bytes, series.time_us, strict=True)
+            yield series, Curve.of({float(n_bytes): time_us * 1e3 for n_bytes, time_us in pairs})
+
+
+def _is_stated(call: Call, machine: str, site: Hardware) -> bool:
+    """Whether the site states the link that NCCL would use; a custom kernel's speed does not follow from one."""
+    return not call.is_custom and _rung(machine, call.nodes, site) in site.links
 
 
 def expected_exchange(
@@ -178,8 +209,7 @@ def _of_table(call: Call, machine: str, found: Curve) -> Expected:
     return Expected(time_ns, time_ns / factor, time_ns * factor, "table", says)
 
 
-def _scaled(call: Call, machine: str, ranks: int, found: Curve) -> Expected:
-    link = _link(machine, call.nodes)
+def _scaled(call: Call, machine: str, link: Link, ranks: int, found: Curve) -> Expected:
     grown = ring_ns(link, call.operation, call.message_bytes, call.ranks) / ring_ns(
         link, call.operation, call.message_bytes, ranks
     )
@@ -188,16 +218,25 @@ def _scaled(call: Call, machine: str, ranks: int, found: Curve) -> Expected:
     return Expected(time_ns, time_ns / factor, time_ns * factor, "line", says)
 
 
-def _of_constants(call: Call, machine: str) -> Expected | None:
-    if machine not in _LINKS and call.nodes == 1:
-        return None
-    time_ns = ring_ns(_link(machine, call.nodes), call.operation, call.message_bytes, call.ranks)
-    says = f"NCCL's constants for a ring of {call.ranks} ranks"
+def _of_constants(call: Call, link: Link, *, is_stated: bool) -> Expected:
+    time_ns = ring_ns(link, call.operation, call.message_bytes, call.ranks)
+    says = f"NCCL's constants for a ring of {call.ranks} ranks{', over the link as stated' if is_stated else ''}"
     return Expected(time_ns, time_ns / CONSTANTS_DOUBT, time_ns * CONSTANTS_DOUBT, "constants", says)
 
 
-def _link(machine: str, nodes: int) -> Link:
-    rung, bytes_per_s = _LINKS.get(machine, ("network", NETWORK_BYTES_PER_S))
+def _rung(machine: str, nodes: int, site: Hardware) -> str:
+    """The link that a ring's time depends on; "" where it is not known."""
     if nodes > 1:
-        rung, bytes_per_s = "network", NETWORK_BYTES_PER_S
-    return Link(LL_BASE_NS, LL_HOP_NS[rung], bytes_per_s)
+        return NETWORK
+    known = _LINKS[machine][0] if machine in _LINKS else ""
+    return known or next((name for name in (NVLINK, PCIE) if name in site.links), "")
+
+
+def _link(machine: str, nodes: int, site: Hardware) -> Link | None:
+    rung = _rung(machine, nodes, site)
+    stated = site.links.get(rung, LinkFigures())
+    shipped = NETWORK_BYTES_PER_S if rung == NETWORK else _LINKS.get(machine, ("", None))[1]
+    bytes_per_s = stated.gigabytes_per_s * 1e9 if stated.gigabytes_per_s else shipped
+    if not rung or bytes_per_s is None or (not machine and rung not in site.links):
+        return None
+    return Link(LL_BASE_NS, stated.hop_us * 1e3 if stated.hop_us else LL_HOP_NS[rung], bytes_per_s)

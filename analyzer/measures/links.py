@@ -149,7 +149,7 @@ def _link(run: Run, row: Traffic) -> LinkUse:
     is_custom = all(_CUSTOM.search(name) for name in row.names)
     n_nodes = len(nodes) if nodes else None
     call = _call(row.kind, message_bytes, size, is_custom=is_custom)
-    due, in_node = _expected(call, n_nodes, _device(run)) if call else (None, None)
+    due, in_node = _expected(run, call, n_nodes) if call else (None, None)
     return LinkUse(
         kind=row.kind,
         ranks=ranks,
@@ -223,12 +223,13 @@ def _call(kind: str, message_bytes: int | None, size: int, *, is_custom: bool) -
     return Call(operation, message_bytes, size, 1, is_custom)
 
 
-def _expected(call: Call, nodes: int | None, device: str) -> tuple[Expected | None, Expected | None]:
+def _expected(run: Run, call: Call, nodes: int | None) -> tuple[Expected | None, Expected | None]:
     """On the group's nodes, and inside one node. A kernel of one scale-up domain runs as inside a node."""
-    near = expected(call, device)
+    device = _device(run)
+    near = expected(call, device, run.hardware)
     if nodes == 1 or call.is_custom:
         return near, None
-    return (expected(replace(call, nodes=nodes), device) if nodes else None), near
+    return (expected(replace(call, nodes=nodes), device, run.hardware) if nodes else None), near
 
 
 def _device(run: Run) -> str:

@@ -191,12 +191,13 @@ def _reference(run: Run, platform: str) -> Reference | None:
     device = platform or run.traces[0].origin.device_name
     nodes = run.topology.nodes(run.ranks)
     count = len(nodes) if nodes else 1
-    if expected(Call("all_reduce", 1 << 20, 2, count), device) is None:
+    if expected(Call("all_reduce", 1 << 20, 2, count), device, run.hardware) is None:
         return None
 
     def reference(operation: str, n_bytes: float, ranks: int) -> float:
         name = "all_reduce" if operation == CUSTOM else operation
-        found = expected(Call(name, n_bytes, ranks, count, is_custom=operation == CUSTOM and count == 1), device)
+        call = Call(name, n_bytes, ranks, count, is_custom=operation == CUSTOM and count == 1)
+        found = expected(call, device, run.hardware)
         return 0.0 if found is None else found.time_ns
 
     return reference

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from analyzer.model.hardware import Hardware
 from analyzer.model.layout import Layout
 from analyzer.model.topology import Topology
 from analyzer.model.trace import Note, Trace
@@ -20,6 +21,7 @@ class Run:
         layout: parallel axes.
         topology: placement of ranks.
         workload: model, engine, role.
+        hardware: figures of the site's own machines, where it states any.
         notes: what finding and reading the files brought up, beside each trace's own notes.
     """
 
@@ -29,6 +31,7 @@ class Run:
     topology: Topology = field(default_factory=Topology)
     workload: Workload = field(default_factory=Workload)
     notes: tuple[Note, ...] = ()
+    hardware: Hardware = field(default_factory=Hardware)
 
     def __post_init__(self) -> None:
         ranks = [trace.rank for trace in self.traces]
