@@ -99,7 +99,7 @@ def test_another_number_of_ranks_is_scaled_as_a_ring():
 
 def test_over_nodes_without_a_table_nccls_constants_are_left():
     told = expected(Call("all_reduce", 65536, 16, nodes=2), H100)
-    assert (told.source, told.high_ns / told.low_ns) == ("constants", pytest.approx(4.0))
+    assert (told.source, told.high_ns / told.low_ns) == ("constants", pytest.approx(8.0))
 
 
 def test_nothing_is_expected_of_links_that_nobody_measured():
@@ -119,3 +119,12 @@ def test_an_expert_exchange_is_looked_up_by_tokens():
 
 def test_the_range_inside_holds_ninety_percent():
     assert doubt(Curve.of({1.0: 10.0, 2.0: 20.0, 4.0: 40.0}), 3.0) == pytest.approx(1.2)
+
+
+def test_a_reduction_over_nodes_has_all_nics_of_a_node_and_an_exchange_between_pairs_its_own():
+    reduced = expected(Call("all_reduce", 1 << 30, 16, 2), H100)
+    exchanged = expected(Call("all_to_all", 1 << 30, 16, 2), H100)
+    assert reduced.time_ns == pytest.approx(6_600 + 28 * 600 + 2 * 2_700 + 2 * 15 / 16 * (1 << 30) / 360)
+    assert exchanged.time_ns == pytest.approx(6_600 + 14 * 600 + 1 * 2_700 + 15 / 16 * (1 << 30) / 50)
+    assert reduced.says == "NCCL's constants for a ring of 16 ranks, one 400 Gbit/s NIC a rank assumed"
+    assert (reduced.high_ns / reduced.time_ns, reduced.time_ns / reduced.low_ns) == pytest.approx((4, 2))

@@ -113,6 +113,9 @@ def test_calls_that_vary_between_repeats_are_not_exact():
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
+        ("node", "network", Verdict.REGRESSION),
+        ("node", "peer", Verdict.IMPROVED),
+        ("peer", "node", Verdict.PASS),
         ("nvlink", "rdma", Verdict.REGRESSION),
         ("rdma", "nvlink", Verdict.IMPROVED),
         ("nvlink", "new", Verdict.REGRESSION),

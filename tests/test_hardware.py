@@ -132,7 +132,7 @@ def test_what_the_site_measured_comes_before_the_tables():
 def test_a_link_as_stated_replaces_the_tables_of_that_link_only():
     site = Hardware({"network": LinkFigures(25.0, 3.0)})
     across = expected(Call("all_reduce", 64 << 20, 16, 2), H100, site)
-    assert across.time_ns == pytest.approx(6_600 + 30 * 3_000 + 2 * 15 / 16 * (64 << 20) / 25)
+    assert across.time_ns == pytest.approx(6_600 + 28 * 600 + 2 * 3_000 + 2 * 15 / 16 * (64 << 20) / 25)
     assert (across.source, across.says) == (
         "constants",
         "NCCL's constants for a ring of 16 ranks, over the link as stated",

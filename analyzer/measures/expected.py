@@ -26,6 +26,8 @@ NETWORK_BYTES_PER_S = 50e9
 """One NIC of 400 Gbit/s, in one direction; for groups over nodes that no table holds."""
 CONSTANTS_DOUBT = 2.0
 """Factor to the ends of the range where only NCCL's own constants are at hand."""
+SHARED_NICS = 4.0
+"""Factor to the upper end of the range over nodes: two NICs for eight ranks are common, and nothing says how many."""
 SCALED_DOUBT = 1.4
 """Factor to the ends of the range where a curve of another number of ranks is scaled."""
 
@@ -121,7 +123,7 @@ def expected(call: Call, device_name: str, site: Hardware = NOTHING_STATED) -> E
     own = {series.ranks: curve for series, curve in _own(call, device_name, site)}
     curves = list(own.items()) or ([] if _is_stated(call, machine, site) else _curves(machine, call))
     name = f"{machine or device_name} here" if own else machine
-    link = _link(machine, call.nodes, site)
+    link = _link(machine, call, site)
     same = [found for ranks, found in curves if ranks == call.ranks]
     if same:
         return _of_table(call, name, same[0])
@@ -220,8 +222,13 @@ def _scaled(call: Call, machine: str, link: Link, ranks: int, found: Curve) -> E
 
 def _of_constants(call: Call, link: Link, *, is_stated: bool) -> Expected:
     time_ns = ring_ns(link, call.operation, call.message_bytes, call.ranks)
-    says = f"NCCL's constants for a ring of {call.ranks} ranks{', over the link as stated' if is_stated else ''}"
-    return Expected(time_ns, time_ns / CONSTANTS_DOUBT, time_ns * CONSTANTS_DOUBT, "constants", says)
+    is_guessed = call.nodes > 1 and not is_stated
+    link_says = (
+        ", over the link as stated" if is_stated else ", one 400 Gbit/s NIC a rank assumed" if is_guessed else ""
+    )
+    says = f"NCCL's constants for a ring of {call.ranks} ranks{link_says}"
+    high_ns = time_ns * (SHARED_NICS if is_guessed else CONSTANTS_DOUBT)
+    return Expected(time_ns, time_ns / CONSTANTS_DOUBT, high_ns, "constants", says)
 
 
 def _rung(machine: str, nodes: int, site: Hardware) -> str:
@@ -232,11 +239,34 @@ def _rung(machine: str, nodes: int, site: Hardware) -> str:
     return known or next((name for name in (NVLINK, PCIE) if name in site.links), "")
 
 
-def _link(machine: str, nodes: int, site: Hardware) -> Link | None:
-    rung = _rung(machine, nodes, site)
-    stated = site.links.get(rung, LinkFigures())
-    shipped = NETWORK_BYTES_PER_S if rung == NETWORK else _LINKS.get(machine, ("", None))[1]
-    bytes_per_s = stated.gigabytes_per_s * 1e9 if stated.gigabytes_per_s else shipped
-    if not rung or bytes_per_s is None or (not machine and rung not in site.links):
+def _link(machine: str, call: Call, site: Hardware) -> Link | None:
+    """The link whose constants a ring on these nodes has; None where nothing is known of it."""
+    near = _stated(machine, _rung(machine, 1, site), site)
+    if call.nodes == 1:
+        return near
+    if not machine and NETWORK not in site.links:
         return None
-    return Link(LL_BASE_NS, stated.hop_us * 1e3 if stated.hop_us else LL_HOP_NS[rung], bytes_per_s)
+    far = _stated(machine, NETWORK, site) or _ANY_LINK
+    return _over_nodes(call, near or far, far, is_stated=NETWORK in site.links)
+
+
+def _stated(machine: str, rung: str, site: Hardware) -> Link | None:
+    own = site.links.get(rung, LinkFigures())
+    shipped = NETWORK_BYTES_PER_S if rung == NETWORK else _LINKS.get(machine, ("", None))[1]
+    bytes_per_s = own.gigabytes_per_s * 1e9 if own.gigabytes_per_s else shipped
+    if not rung or bytes_per_s is None:
+        return None
+    return Link(LL_BASE_NS, own.hop_us * 1e3 if own.hop_us else LL_HOP_NS[rung], bytes_per_s)
+
+
+def _over_nodes(call: Call, near: Link, far: Link, *, is_stated: bool) -> Link:
+    """A ring over nodes: one hop in `ranks / nodes` leaves a node; all NICs of a node carry a reduction or a gather.
+
+    What a site states of its network is bus bandwidth, the NICs together; what ships is one NIC a rank. Exchanges
+    between pairs have only their own.
+    """
+    hops = call.ranks - 1
+    hop_ns = ((call.ranks - call.nodes) * near.hop_ns + (call.nodes - 1) * far.hop_ns) / hops
+    is_shared = call.operation in {"all_reduce", "all_gather", "reduce_scatter"} and not is_stated
+    nics = call.ranks / call.nodes if is_shared else 1.0
+    return Link(far.base_ns, hop_ns, min(near.bytes_per_s, nics * far.bytes_per_s))
