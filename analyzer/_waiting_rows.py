@@ -115,11 +115,11 @@ def _more_tokens(run: Run, row: LateRank) -> float | None:
 
 
 def _pairs(run: Run) -> tuple[list[WaitPair], int]:
-    matrix = wait_matrix(run)
+    matrix, ranks = wait_matrix(run), run.ranks
     order = np.argsort(-matrix, axis=None, kind="stable")[: min(MOST_PAIRS, np.count_nonzero(matrix))]
     rows, columns = np.unravel_index(order, matrix.shape)
     listed = [
-        WaitPair(run.ranks[row], run.ranks[column], int(matrix[row, column]))
+        WaitPair(ranks[row], ranks[column], int(matrix[row, column]))
         for row, column in zip(rows.tolist(), columns.tolist(), strict=True)
     ]
     return listed, int(matrix.sum()) - sum(pair.wait_ns for pair in listed)

@@ -143,7 +143,8 @@ def draw(run: Run, start_ns: int, end_ns: int, columns: int = 64) -> str:
 
     Letters: G compute, A communication, M movement, `.` nothing.
     """
-    edges = np.linspace(start_ns, end_ns, columns + 1).astype(np.int64)
+    # Instants since 1970 in ns do not fit a float.
+    edges = start_ns + np.linspace(0, end_ns - start_ns, columns + 1).astype(np.int64)
     lines = []
     for trace in run.traces:
         cells = np.full(columns, ".")

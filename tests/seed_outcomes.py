@@ -68,7 +68,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Judged:
-    """Many seeds. Shares of runs, but for counts; `lost` are runs with 2 % or more of their calls unmatched."""
+    """Many seeds: shares of runs and counts.
+
+    `worst_off` is of those beyond the stated clock error; `lost` are runs with 2 % or more of their calls unmatched.
+    """
 
     runs: int
     right: float
@@ -98,7 +101,9 @@ def judged(outcomes):
         groups=sum(one.asked for one in outcomes),
         wait_right=sum(one.is_wait_right for one in outcomes) / n,
         total_right=sum(one.is_total_right for one in outcomes) / n,
-        worst_off=max((one.off for one in outcomes if abs(one.wait_ns - one.known_ns) > one.error_ns), key=abs),
+        worst_off=max(
+            (one.off for one in outcomes if abs(one.wait_ns - one.known_ns) > one.error_ns), key=abs, default=0.0
+        ),
         fused=sum(one.fused > 0 for one in outcomes),
         mixed=sum(one.mixed > 0 for one in outcomes),
         matched_least=min(one.matched for one in outcomes),

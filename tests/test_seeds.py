@@ -4,6 +4,9 @@ The figures of all seeds are printed by `pytest -m slow tests/test_seeds.py -s`;
 `python tests/seed_outcomes.py SEED SEED+1`.
 """
 
+from dataclasses import replace
+from time import process_time
+
 import numpy as np
 import pytest
 from runs import Draw, build, draw
@@ -99,6 +102,36 @@ def test_a_rank_that_inherits_most_of_its_lateness_is_not_named():
     )
     assert late_rank(run).rank == truth.late_rank == 5
     assert [late.rank for late in late_ranks(run) if late.is_persistent and late.is_own] == [5]
+
+
+def _cpu_s(calls, tries=1):
+    """CPU seconds of matching, clock, waits and late ranks of 8 ranks, the best of several tries."""
+    run, _ = build(
+        Draw(np.random.default_rng(1), ranks=8, tp=8, calls=calls, offset_s=10, drift=50e-6, shifted=3, missing=0.002)
+    )
+    best = float("inf")
+    for _ in range(tries):
+        anew = replace(run)  # nothing is kept of another run's
+        began = process_time()
+        late_ranks(anew)
+        best = min(best, process_time() - began)
+    return best
+
+
+def test_two_thousand_collectives_over_eight_ranks_take_a_twentieth_of_what_others_publish():
+    published_s = 15.7  # TraceLens, for as many
+    assert _cpu_s(2_000, tries=2) < published_s / 20
+
+
+def test_ten_times_the_collectives_take_no_more_than_thirteen_times_as_long():
+    assert _cpu_s(10_000) < 13 * _cpu_s(1_000, tries=3)
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_collectives_take_no_more_than_thirteen_times_ten_thousand():
+    few_s, many_s = _cpu_s(10_000, tries=3), _cpu_s(100_000, tries=2)
+    print(f"10,000: {few_s:.2f} s, 100,000: {many_s:.2f} s")  # noqa: T201
+    assert many_s < 13 * few_s
 
 
 @pytest.mark.slow
