@@ -1,10 +1,16 @@
 """What collectives cross, how fast they are without waiting, and what they should take."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from analyzer import sketch
+from analyzer.ingest.load import load
 from analyzer.measures.links import links
+from analyzer.model.topology import Topology
 
+EIGHT_H100 = Path(__file__).resolve().parents[2] / "shared/traces/modded_nanogpt_8rank"
 H100 = "device NVIDIA H100 80GB HBM3"
 
 
@@ -107,3 +113,15 @@ def test_without_a_topology_nothing_is_expected_but_inside_one_node():
     assert (nccl.is_custom, nccl.expected, nccl.rung) == (False, None, "unknown")
     assert nccl.in_node.source == "table"
     assert (only(custom).is_custom, only(custom).expected, only(custom).rung) == (True, None, "unknown")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not EIGHT_H100.is_dir(), reason="the recorded traces are not here")
+def test_eight_h100_of_a_recorded_run_gather_and_scatter_as_the_tables_say():
+    run = load(EIGHT_H100)
+    placed = replace(run, topology=Topology(dict.fromkeys(run.ranks, "one"), "declared"))
+    shown = {use.kind: use for use in links(placed) if use.message_bytes}
+    speeds = {kind: (use.busbw_bytes_per_s / 1e9, use.expected_busbw_bytes_per_s / 1e9) for kind, use in shown.items()}
+    assert speeds["all_gather"] == pytest.approx((294, 285), rel=0.01)
+    assert speeds["reduce_scatter"] == pytest.approx((247, 295), rel=0.01)
+    assert {use.band for use in shown.values()} == {"normal"}

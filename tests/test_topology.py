@@ -3,12 +3,14 @@
 import json
 
 import pytest
+from click.testing import CliRunner
 from kineto_files import write
 
 from analyzer import sketch
 from analyzer.errors import TraceFormatError
 from analyzer.ingest.load import load
 from analyzer.model.topology import Process, Topology
+from collectors.topology import command
 
 PAIR = """
     layout tp=2
@@ -116,3 +118,20 @@ def test_what_is_no_topology_is_one_clear_line(tmp_path, text, says):
     (place / "topology.json").write_text(text)
     with pytest.raises(TraceFormatError, match=says):
         load(place)
+
+
+def test_what_the_collector_writes_of_nvidia_smi_is_read(tmp_path):
+    place = write(sketch.read(PAIR), tmp_path / "run")
+    matrix = tmp_path / "topo.txt"
+    matrix.write_text(
+        "\tGPU0\tGPU1\tNIC0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
+        "GPU0\t X \tSYS\tPIX\t0-3\t0\t\tN/A\n"
+        "GPU1\tSYS\t X \tSYS\t4-7\t1\t\tN/A\n"
+        "NIC0\tPIX\tSYS\t X \t\t\t\t\n"
+        "\nNIC Legend:\n\n  NIC0: mlx5_0\n"
+    )
+    words = ["--from", str(matrix), "--as", "nvidia-smi", "--host", "alpha", "--out", str(place)]
+    CliRunner().invoke(command, words, catch_exceptions=False)
+    topology = load(place).topology
+    assert (topology.links, topology.rung((0, 1))) == ({(0, 1): "SYS"}, "socket")
+    assert (topology.nics_of, topology.numa_of) == ({0: ("mlx5_0",), 1: ("mlx5_0",)}, {0: 0, 1: 1})
