@@ -10,6 +10,7 @@ from analyzer.errors import MissingEvidenceError
 from analyzer.measures.cost import between_ranks, cost, exposed
 from analyzer.measures.moves import moves
 from analyzer.measures.reuse import counted_reuse
+from analyzer.measures.routed import routed
 from analyzer.measures.steps import reused_tokens
 from analyzer.measures.traffic import Traffic, traffic
 from analyzer.model.kind import Kind
@@ -159,6 +160,9 @@ def _cached(run: Run) -> list[str]:
         parts.append(f"{counted.evicted_tokens:,} tokens are evicted")
     if counted.preemptions:
         parts.append(count(counted.preemptions, "preemption"))
+    for policy, workers in routed(run).items():
+        sent = count(sum(workers.values()), "request")
+        parts.append(f"{sent} routed by {policy} over {count(len(workers), 'worker')}")
     return parts
 
 

@@ -12,27 +12,26 @@ are in `DEVICE`, on the host in `HOST`, on steps in `STEPS`. Every `l` or `g` of
 time, the next activity (`l`), or all but those left to later launches (`g`, a graph); a rank without a host row has no
 launches recorded.
 
-Other lines say what the run knows: `layout`, `world` (ranks of the job), `groups` (`0-1 2-3`), `nodes` (one name a
-rank), `links` (`0-1=NV18`), `nics` (one a rank), `environment` (of every rank's process), `model`, `engine`, `device`
-(its name), `message` (bytes of every collective), `copy` (bytes of every copy), `metrics` (by how much the engine's
-grew), `roles` (one a rank), `kv` and `counted` (what was handed over, see `_sketch_handover`).
+Other lines say what the run knows: `layout`, `world` (ranks of the job), `groups` (`0-1 2-3`), `model`, `engine`,
+`device` (its name), `message` (bytes of every collective), `copy` (bytes of every copy), `metrics` (by how much the engine's
+grew), `roles` (one a rank), `kv` and `counted` (what was handed over, see `_sketch_handover`), `nodes`, `links`, `nics`,
+`numa`, `cpus`, `resident` and `environment` (where ranks are, see `_sketch_topology`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from analyzer._sketch_handover import handover, numbers
+from analyzer._sketch_topology import read_topology
 from analyzer.classify import classify
 from analyzer.model.events import ABSENT, Activities, Events, Integers, Labels
 from analyzer.model.kind import Kind
 from analyzer.model.layout import Layout, Source
 from analyzer.model.run import Run
-from analyzer.model.topology import Process, Topology
 from analyzer.model.trace import CollectiveRecords, Note, Origin, ProcessGroup, Trace
 from analyzer.model.workload import Workload
 
@@ -83,7 +82,8 @@ STEPS = {
     "R": "execute_128_context_1(sq128sk512sqsq16384sqsk65536)_generation_0(sq0sk0sqsq0sqsk0)",
 }
 _FACTS = (
-    *("layout", "world", "groups", "nodes", "links", "nics", "environment"),
+    *("layout", "world", "groups"),
+    *("nodes", "links", "nics", "numa", "cpus", "resident", "environment"),
     *("model", "engine", "device", "message", "copy", "metrics", "column"),
     *("roles", "kv", "counted", "note"),
 )
@@ -128,7 +128,7 @@ def read(drawing: str) -> Run:
     stated = _Stated(message_bytes, int(facts.get("copy", COPY_BYTES)), facts.get("device", ""), _groups(facts))
     traces = tuple(_trace(rank, rows[rank], stated) for rank in sorted(rows))
     notes = (Note(facts["note"]),) if "note" in facts else ()
-    return Run("drawing", traces, _layout(facts, len(traces)), _topology(facts), _workload(facts), notes)
+    return Run("drawing", traces, _layout(facts, len(traces)), read_topology(facts), _workload(facts), notes)
 
 
 def _fact(line: str) -> tuple[str, str]:
@@ -242,27 +242,6 @@ def _layout(facts: dict[str, str], ranks: int) -> Layout:
         axis: (world,) for axis, size in sizes.items() if size == ranks > 1
     }
     return Layout(world_size or ranks, sizes, groups, Source.DECLARED, dict.fromkeys(sizes, "drawn"))
-
-
-def _topology(facts: dict[str, str]) -> Topology:
-    if "nodes" not in facts:
-        return Topology()
-    node_of = dict(enumerate(facts["nodes"].split()))
-    environment = dict(part.split("=", 1) for part in facts.get("environment", "").split())
-    return Topology(
-        node_of,
-        "declared",
-        links=dict(_links(facts.get("links", ""))),
-        nics_of={rank: (nic,) for rank, nic in enumerate(facts.get("nics", "").split())},
-        processes=dict.fromkeys(node_of, Process(environment=environment)) if environment else {},
-    )
-
-
-def _links(text: str) -> Iterator[tuple[tuple[int, int], str]]:
-    for part in text.split():
-        pair, _, kind = part.partition("=")
-        first, _, second = pair.partition("-")
-        yield (int(first), int(second)), kind
 
 
 def _groups(facts: dict[str, str]) -> tuple[tuple[int, ...], ...]:

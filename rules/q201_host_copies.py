@@ -58,7 +58,8 @@ def check(run: Run) -> Iterator[Finding]:
     calls = sum(move.count for move in rows)
     kind = "some from pageable memory" if pageable else "from pinned memory"
     yield Finding(
-        f"{count(calls, 'copy', 'copies')} between host and device ({kind}): {share(lost.share)} of the window alone",
+        f"{count(calls, 'copy', 'copies')} between host and device ({kind}): {share(lost.share)} of the window alone; "
+        "overlap hides at most that, and nothing where the next kernel needs the copy",
         Severity.WARNING if lost.share >= GRAVE else Severity.INFO,
         Basis.MEASURED,
         Evidence(run.ranks, names=tuple(dict.fromkeys(name for move in rows for name in move.names))),

@@ -52,7 +52,36 @@ HEALTHY = """
     rank 0 host       g.........|..........|..........|..........
     rank 0 steps      D.........|..........|..........|..........
 """
-SAMPLES = {"tp2": TP, "ep2": EP, "pp2": PP, "host_copies": COPIES, "healthy": HEALTHY}
+LOCALITY = """
+    layout tp=2
+    nodes  node-a node-a
+    numa   0 1
+    cpus   0 0
+    copy   16384
+    model  num_hidden_layers=61 num_key_value_heads=128 kv_lora_rank=512 qk_rope_head_dim=64
+    metrics vllm:prefix_cache_queries_total=4800 vllm:prefix_cache_hits_total=2080 vllm:num_preemptions_total=3 \
+        vllm:request_success_total=20 vllm_router_policy_decisions_total{policy="round_robin",worker="w0"}=10 \
+        vllm_router_policy_decisions_total{policy="round_robin",worker="w1"}=10
+    rank 0 stream 7   J|J|J|J|J|J|J|JGGTTGGB|GGE|E|E|NGGGGB|J|J|J|J|J|J|J|JGGTTGGB|GGE|E|E|NGGGGB
+    rank 1 stream 7   J|J|J|J|J|J|J|JGGTTGGB|GGE|E|E|NGGGGB|J|J|J|J|J|J|J|JGGTTGGB|GGE|E|E|NGGGGB
+"""
+SAMPLES = {"tp2": TP, "ep2": EP, "pp2": PP, "host_copies": COPIES, "healthy": HEALTHY, "locality": LOCALITY}
+
+
+def _snapshot(run):
+    """The run's host as `collect topology` would have recorded it: devices, NUMA nodes of 32 CPUs, processes."""
+    topology = run.topology
+    nodes = sorted(set(topology.numa_of.values()))
+    processes = {
+        str(rank): {"cpus": ",".join(f"{32 * node}-{32 * node + 31}" for node in process.cpu_nodes)}
+        for rank, process in topology.processes.items()
+    }
+    host = {
+        "devices": [{"name": f"GPU{rank}", "numa_node": node} for rank, node in topology.numa_of.items()],
+        "numa_nodes": [{"index": node, "cpus": f"{32 * node}-{32 * node + 31}"} for node in nodes],
+        "processes": processes,
+    }
+    return {"schema": 1, "hosts": {"node-a": host}}
 
 
 def main():
@@ -65,6 +94,12 @@ def main():
             "layout": dict(run.layout.sizes),
             "topology": {"nodes": {str(rank): "node-a" for rank in run.ranks}},
         }
+        if run.workload.model:
+            facts["model"] = run.workload.model
+        if run.workload.counters:
+            facts["metrics"] = {"change": run.workload.counters}
+        if run.topology.numa_of:
+            (folder / "topology.json").write_text(json.dumps(_snapshot(run), indent=1) + "\n")
         (folder / "run.json").write_text(json.dumps(facts, indent=1) + "\n")
 
 

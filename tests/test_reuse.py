@@ -1,6 +1,7 @@
 """What the engine's counters say of reuse, from run.json or from two saved pages of metrics."""
 
 import json
+from pathlib import Path
 
 import pytest
 from kineto_files import write
@@ -12,6 +13,7 @@ from analyzer.ingest.load import load
 from analyzer.ingest.scrapes import growth
 from analyzer.rule import Question
 
+ROUTER = Path(__file__).resolve().parents[2] / "shared/traces/cpu-collected/vllm-router"
 PAGE = """# HELP vllm:prefix_cache_hits_total Hits.
 # TYPE vllm:prefix_cache_hits_total counter
 vllm:prefix_cache_hits_total{{engine="0",model_name="a b"}} {hits}
@@ -88,3 +90,17 @@ def test_without_counters_or_annotations_the_answer_is_unknown():
     answer = plain_answer(Question.REUSE, sketch.read(DRAWN))
     assert not answer.known
     assert "metrics_before.prom" in answer.missing[0]
+
+
+@pytest.mark.skipif(not ROUTER.is_dir(), reason=f"no recorded router metrics at {ROUTER}")
+def test_a_real_routers_page_says_where_it_sent_its_requests(tmp_path):
+    folder = write(sketch.read(DRAWN), tmp_path / "run")
+    (folder / "metrics_before.prom").write_text("")
+    pages = (ROUTER / name for name in ("router-round_robin.prom", "w0.prom", "w1.prom"))
+    (folder / "metrics_after.prom").write_text("".join(page.read_text() for page in pages))
+    answer = plain_answer(Question.REUSE, load(folder))
+    # Both servers count over three policies; their pages stand one after the other and are summed.
+    assert answer.text == (
+        "the prefix cache holds 8,800 of 14,528 prompt tokens (60.6 %), 5,728 are not in it; "
+        "20 requests routed by round_robin over 2 workers"
+    )

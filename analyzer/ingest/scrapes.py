@@ -21,7 +21,8 @@ def growth(before: Path, after: Path) -> dict[str, float]:
     """By how much each series of counters, histograms (sum and count) and summaries has grown, by `name{labels}`.
 
     Series that did not move are left out. A counter that fell was reset, which happens when the server restarts: its
-    value after is the growth.
+    value after is the growth. Pages of several servers may stand one after another in a file: what has the same name is
+    summed.
 
     Raises:
         TraceFormatError: a line that is not of Prometheus' text format.
@@ -48,7 +49,8 @@ def _counters(path: Path) -> dict[str, float]:
             raise TraceFormatError(f"{path}: line {number} is no sample of Prometheus' text format: {line[:60]!r}")
         name = sample["name"]
         if is_count and name.startswith(family) and not name.endswith(_LEFT_OUT) and math.isfinite(value):
-            counters[name + (sample["labels"] or "")] = value
+            series = name + (sample["labels"] or "")
+            counters[series] = counters.get(series, 0.0) + value
     return {series: value for series, value in counters.items() if not series.startswith(_OF_THE_PROCESS)}
 
 
