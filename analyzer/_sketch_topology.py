@@ -1,4 +1,6 @@
-"""Where the ranks of a drawing are. One word a rank, unless said otherwise:
+"""Where the ranks of a drawing are.
+
+One word a rank, unless said otherwise:
 
 nodes    a a b b
 links    0-1=NV18 2-3=SYS        pairs of ranks

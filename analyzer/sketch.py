@@ -13,9 +13,10 @@ time, the next activity (`l`), or all but those left to later launches (`g`, a g
 launches recorded.
 
 Other lines say what the run knows: `layout`, `world` (ranks of the job), `groups` (`0-1 2-3`), `model`, `engine`,
-`device` (its name), `message` (bytes of every collective), `copy` (bytes of every copy), `metrics` (by how much the engine's
-grew), `roles` (one a rank), `kv` and `counted` (what was handed over, see `_sketch_handover`), `nodes`, `links`, `nics`,
-`numa`, `cpus`, `resident` and `environment` (where ranks are, see `_sketch_topology`).
+`device` (its name), `message` (bytes of every collective), `copy` (bytes of every copy), `metrics` (by how much the
+engine's grew), `roles` (one a rank), `kv` and `counted` (what was handed over, see `_sketch_handover`), `note` (what
+reading found), `nodes`, `links`, `nics`, `numa`, `cpus`, `resident` and `environment` (where ranks are, see
+`_sketch_topology`).
 """
 
 from __future__ import annotations
