@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from heapq import heappop, heappush
 
 import numpy as np
 
@@ -47,9 +48,10 @@ def slices(
         texts: n times the rest of the event, from `"name":` on, as JSON without braces.
     """
     head = f'{{"ph":"X","pid":{process},"tid":'
-    spans = zip(tracks, start_ns.tolist(), (end_ns - start_ns).tolist(), texts, strict=True)
-    for track, start, length, text in spans:
-        yield f'{head}{track},"ts":{microseconds(start)},"dur":{microseconds(length)},{text}}}'
+    times = (part.tolist() for time_ns in (start_ns, end_ns - start_ns) for part in np.divmod(time_ns, 1000))
+    # as `microseconds`, on columns: a call each would double the time of a large file
+    for track, start, start_rest, length, length_rest, text in zip(tracks, *times, texts, strict=True):
+        yield f'{head}{track},"ts":{start}.{start_rest:03d},"dur":{length}.{length_rest:03d},{text}}}'
 
 
 def arrow(number: int, begin: tuple[int, int, int], end: tuple[int, int, int]) -> Iterator[str]:
@@ -73,12 +75,13 @@ def packed(start_ns: Nanoseconds, end_ns: Nanoseconds) -> Integers:
     """
     if start_ns.size < 2 or np.all(start_ns[1:] >= np.maximum.accumulate(end_ns)[:-1]):  # noqa: PLR2004 (one alone)
         return np.zeros(start_ns.size, np.int64)
-    free_ns: list[int] = []
+    held: list[tuple[int, int]] = []  # end and track of spans that may still last
+    free: list[int] = []
     places = []
     for start, end in zip(start_ns.tolist(), end_ns.tolist(), strict=True):
-        place = next((at for at, free in enumerate(free_ns) if free <= start), len(free_ns))
-        if place == len(free_ns):
-            free_ns.append(end)
-        free_ns[place] = end
+        while held and held[0][0] <= start:
+            heappush(free, heappop(held)[1])
+        place = heappop(free) if free else len(held)
+        heappush(held, (end, place))
         places.append(place)
     return np.array(places, np.int64)

@@ -19,6 +19,7 @@ from analyzer.model.events import ABSENT, Integers
 from analyzer.model.kind import Cause, Kind
 from analyzer.model.run import Run
 from analyzer.report import FindingRow
+from analyzer.units import duration
 
 STEPS, TERMS, FINDINGS, STREAMS = 1, 10, 20, 100
 """First number of each sort of track; they stand in this order."""
@@ -46,6 +47,11 @@ class Cut:
     ranks: tuple[int, ...] = ()
     from_ns: int = 0
     to_ns: int | None = None
+
+
+def is_chosen(cut: Cut, rank: int) -> bool:
+    """Whether the cut shows the rank."""
+    return not cut.ranks or rank in cut.ranks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,12 +90,23 @@ def timeline(run: Run, cut: Cut | None = None) -> Timeline:
     """The run on one clock, ready to be written.
 
     Raises:
-        UsageError: a rank to show that the run does not have.
+        UsageError: a rank to show that the run does not have, or a cut after its end.
     """
     chosen = cut or Cut()
     strange = sorted(set(chosen.ranks) - set(run.ranks))
     if strange:
         raise UsageError(f"{run.label} has no rank {strange[0]}; its ranks are {', '.join(map(str, run.ranks))}")
+    line = _on_one_clock(run, chosen)
+    ends = [line.at(at, trace.activities.end_ns).max(initial=0) for at, trace in enumerate(run.traces)]
+    if chosen.from_ns >= max(ends, default=0) > 0:
+        raise UsageError(
+            f"nothing to show from {duration(chosen.from_ns)} on: the timeline of {run.label} is "
+            f"{duration(int(max(ends)))} long; start earlier"
+        )
+    return line
+
+
+def _on_one_clock(run: Run, chosen: Cut) -> Timeline:
     try:
         common = clock(run)
     except MissingEvidenceError as lack:
@@ -108,7 +125,7 @@ def timeline(run: Run, cut: Cut | None = None) -> Timeline:
 def events(line: Timeline, findings: Sequence[FindingRow] = ()) -> Iterator[str]:
     """Every event as a JSON object, in text."""
     parts, found = breakdown(line.run), steps(line.run)
-    shown = [at for at, trace in enumerate(line.run.traces) if not line.cut.ranks or trace.rank in line.cut.ranks]
+    shown = [at for at, trace in enumerate(line.run.traces) if is_chosen(line.cut, trace.rank)]
     for at in shown:
         trace = line.run.traces[at]
         own = "" if line.common is None or line.common.is_common(at) else ", clock of its own"
@@ -237,20 +254,28 @@ def _pairs(line: Timeline, part: GroupWaits) -> Iterator[tuple[tuple[int, int, i
 
 
 def _findings(line: Timeline, findings: Sequence[FindingRow]) -> Iterator[str]:
-    """A mark for each finding at its worst place on the rank it is about; at the rank's start where it has none."""
+    """A mark for each finding at the worst place shown of the rank it is about; at the rank's start where it has none.
+
+    What is about the whole run is marked on the first rank. What lies outside of the cut is not marked.
+    """
     first_ns = min((int(trace.activities.start_ns[0]) for trace in line.run.traces if len(trace.activities)), default=0)
-    places = {trace.rank: at for at, trace in enumerate(line.run.traces)}
+    shown = {trace.rank: at for at, trace in enumerate(line.run.traces) if is_chosen(line.cut, trace.rank)}
     named: set[int] = set()
     for row in findings:
-        rank = next((rank for rank in row.evidence.ranks if rank in places), None)
-        if rank is None or (line.cut.ranks and rank not in line.cut.ranks):
+        rank = next((rank for rank in row.evidence.ranks or shown if rank in shown), None)
+        if rank is None:
             continue
+        at = shown[rank]
+        places = np.array(row.evidence.spans, np.int64).reshape(-1, 2) + first_ns
+        start, end = line.at(at, places[:, 0]), line.at(at, places[:, 1])
+        rows = line.is_shown(start, np.maximum(end, start + 1))
+        if start.size and not rows.size:
+            continue
+        window = line.run.traces[at].window
+        begin = int(start[rows[0]]) if rows.size else int(line.at(at, window.start_ns[:1])[0])
         if rank not in named:
             named.add(rank)
             yield from form.name_track(rank, FINDINGS, "findings")
-        at = places[rank]
-        spans = row.evidence.spans[:1] or [[int(line.run.traces[at].window.start_ns[0]) - first_ns] * 2]
-        begin = int(line.at(at, np.array([spans[0][0] + first_ns], np.int64))[0])
         args = json.dumps({"message": row.message, "advice": row.advice, "basis": row.basis, "severity": row.severity})
         text = f'"cat":"finding","name":{json.dumps(f"{row.rule} {row.name}")},"args":{args}'
-        yield form.marker(rank, FINDINGS, max(begin, 0), text)
+        yield form.marker(rank, FINDINGS, max(begin, line.cut.from_ns), text)

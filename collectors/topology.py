@@ -114,10 +114,10 @@ def _add(path: Path, hosts: Mapping[str, object], ranks: Mapping[str, object], *
     """Write hosts and ranks, keeping what the file says of others.
 
     Raises:
-        UsageError: the file speaks of such a host already and `force` is not set.
+        UsageError: the file speaks of such a host already and `force` is not set; or it cannot be written.
         TraceFormatError: the file is there and is no topology.json.
     """
-    if path.exists():
+    if path.is_file():
         try:
             old = json.loads(path.read_text())
             known = dict(old["hosts"])
@@ -126,6 +126,9 @@ def _add(path: Path, hosts: Mapping[str, object], ranks: Mapping[str, object], *
         if (twice := sorted(known.keys() & hosts.keys())) and not force:
             raise UsageError(f"{path} has {', '.join(twice)} already; pass --force to replace it")
         hosts, ranks = {**known, **hosts}, {**old.get("ranks", {}), **ranks}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(_document(hosts, ranks) + "\n")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(_document(hosts, ranks) + "\n")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written ({error.strerror}); give another directory with --out") from error
     return path

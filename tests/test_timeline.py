@@ -18,7 +18,7 @@ from analyzer._trace_events import packed
 from analyzer.cli.timeline import command
 from analyzer.diagnose import diagnose
 from analyzer.errors import UsageError
-from analyzer.export import STREAMS, TERMS, Cut, document, timeline
+from analyzer.export import STREAMS, TERMS, Cut, document, events, timeline
 from analyzer.ingest.load import load
 from analyzer.measures.breakdown import breakdown
 from analyzer.model.kind import Kind
@@ -211,3 +211,34 @@ def test_a_file_that_is_there_is_kept(tmp_path):
             command, [str(SAMPLES / "recorded/tp2"), "-o", str(tmp_path / "t.json")], catch_exceptions=False
         )
     assert (tmp_path / "t.json").read_text() == "mine"
+
+
+def test_many_spans_at_once_are_packed_in_time():
+    start = np.arange(100_000, dtype=np.int64)
+    places = packed(start, start + 1_000_000)
+    assert places.tolist() == start.tolist()
+
+
+def test_a_finding_of_the_whole_run_is_marked_on_the_first_rank_and_one_of_two_ranks_on_that_shown():
+    run = load(SAMPLES / "drawn/tp2")
+    first, *_ = diagnose(run, offers(rules, "check").values()).findings
+    whole, both = (replace(first, evidence=replace(first.evidence, ranks=ranks, spans=[])) for ranks in ([], [0, 1]))
+    told = {cut: [json.loads(text) for text in events(timeline(run, Cut(cut)), [whole, both])] for cut in ((), (1,))}
+    assert [mark["pid"] for mark in of(told[()], "i")] == [0, 0]
+    assert [mark["pid"] for mark in of(told[1,], "i")] == [1, 1]
+
+
+def test_a_finding_is_marked_in_the_cut_or_not_at_all():
+    run = load(SAMPLES / "drawn/tp2")
+    first, *_ = diagnose(run, offers(rules, "check").values()).findings
+    row = replace(first, evidence=replace(first.evidence, ranks=[0], spans=[[0, 10], [50_000, 60_000]]))
+    marks = [
+        [nanoseconds(mark) for mark in of([json.loads(text) for text in events(timeline(run, cut), [row])], "i")]
+        for cut in (Cut(), Cut(from_ns=40_000), Cut(from_ns=60_000))
+    ]
+    assert marks == [[0], [50_000], []]
+
+
+def test_a_cut_after_the_end_says_how_long_the_timeline_is():
+    with pytest.raises(UsageError, match=r"nothing to show from 1.00 s on: the timeline of .* is 160 µs long"):
+        timeline(sketch.read(LATE), Cut(from_ns=1_000_000_000))

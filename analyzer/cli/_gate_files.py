@@ -8,6 +8,7 @@ from pathlib import Path
 from analyzer._gate_baseline import Acceptance, Baseline, baseline, from_json, to_json
 from analyzer._gate_history import Entry, read_history, to_line
 from analyzer._gate_settings import Settings, read_settings
+from analyzer.cli._output import writing
 from analyzer.errors import UsageError
 from analyzer.gate import Result
 from analyzer.report import Report
@@ -57,11 +58,8 @@ def remember(path: Path, entry: Entry) -> None:
     Raises:
         UsageError: the file cannot be written.
     """
-    try:
-        with path.open("a", encoding="utf-8") as file:
-            file.write(to_line(entry))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written ({error.strerror}); choose another place") from error
+    with writing(path), path.open("a", encoding="utf-8") as file:
+        file.write(to_line(entry))
 
 
 def accept(path: Path, reports: Sequence[Report], result: Result | None, reason: str, kept: Baseline | None) -> None:
@@ -78,10 +76,9 @@ def accept(path: Path, reports: Sequence[Report], result: Result | None, reason:
         )
     if losses:
         accepted.append(Acceptance(reason, losses))
-    try:
-        path.write_text(to_json(baseline(reports, accepted)), encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written ({error.strerror}); choose another place") from error
+    text = to_json(baseline(reports, accepted))
+    with writing(path):
+        path.write_text(text, encoding="utf-8")
 
 
 def _text(path: Path, otherwise: str) -> bytes:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from analyzer.cli._output import emit
+from analyzer.cli._output import emit, file_options
 from analyzer.cli._page import page
 from analyzer.errors import UsageError
 
@@ -21,8 +21,7 @@ FORMS = ("text", "json", "markdown", "html")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "markdown", "html"]), default="text", show_default=True
 )
-@click.option("-o", "out", metavar="FILE", type=click.Path(path_type=Path), help="Write to FILE, not to stdout.")
-@click.option("--force", is_flag=True, help="Overwrite FILE.")
+@file_options()
 def command(
     runs: tuple[Path, ...], base: tuple[Path, ...], head: tuple[Path, ...], form: str, out: Path | None, force: bool
 ) -> None:

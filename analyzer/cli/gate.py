@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from analyzer.cli._output import emit
+from analyzer.cli._output import check_place, emit, file_options
 from analyzer.cli._page import page
 from analyzer.errors import UsageError
 
@@ -38,8 +38,7 @@ def _outputs(_context: click.Context, _option: click.Parameter, values: tuple[st
 @click.option("--label", default="", help="Commit or build, for the history.")
 @click.option("--format", "form", type=click.Choice(FORMS), default="text", show_default=True)
 @click.option("--also", multiple=True, metavar="FORM=FILE", callback=_outputs, help="Write this form, too; repeatable.")
-@click.option("-o", "out", metavar="FILE", type=FILE, help="Write to FILE, not to stdout.")
-@click.option("--force", is_flag=True, help="Overwrite FILE.")
+@file_options()
 def command(
     *,
     runs: tuple[Path, ...],
@@ -72,6 +71,10 @@ def command(
 
     if reason and not update_baseline:
         raise UsageError("--reason is kept in a baseline; pass --update-baseline with it")
+    for place in also.values():
+        check_place(place, force=force)
+    for place in filter(None, (baseline if update_baseline else None, history)):
+        check_place(place, force=True)
     settings = files.settings_of(config)
     settings = replace(settings, fail_on_new=fail_on_new or settings.fail_on_new)
     kept = None if update_baseline and not baseline.exists() else files.baseline_of(baseline)

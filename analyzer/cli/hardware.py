@@ -6,14 +6,13 @@ from pathlib import Path
 
 import click
 
-from analyzer.cli._output import emit
+from analyzer.cli._output import emit, file_options
 
 
 @click.command()
 @click.argument("outputs", nargs=-1, required=True, metavar="OUTPUT…", type=click.Path(path_type=Path))
 @click.option("--operation", default="", metavar="NAME", help="Which collective, where the output does not say.")
-@click.option("-o", "out", metavar="FILE", type=click.Path(path_type=Path), help="Write to FILE, not to stdout.")
-@click.option("--force", is_flag=True, help="Overwrite FILE.")
+@file_options()
 def command(outputs: tuple[Path, ...], operation: str, out: Path | None, force: bool) -> None:
     """Make hardware.toml from what nccl-tests printed: times that collectives take on your machines.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from analyzer.cli._output import emit
+from analyzer.cli._output import emit, file_options
 from analyzer.cli._page import page
 
 RUN = click.Path(path_type=Path)
@@ -20,8 +20,7 @@ _GIGABIT_BYTES = 125_000_000
 @click.option("--link-gbps", type=click.FloatRange(0, min_open=True), metavar="GBIT", help="Line rate in Gbit/s.")
 @click.option("--log", metavar="FILE", type=RUN, help="Log of the engine that moves the keys and values.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
-@click.option("-o", "out", metavar="FILE", type=click.Path(path_type=Path), help="Write to FILE, not to stdout.")
-@click.option("--force", is_flag=True, help="Overwrite FILE.")
+@file_options()
 def command(  # noqa: PLR0917 (a command has as many arguments as options)
     prefill: Path,
     decode: Path,

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from analyzer.cli._output import emit, file_options
+
 _POLICIES = ("round_robin", "least_loaded", "session_sticky", "kv_aware")
 
 
@@ -26,8 +28,7 @@ _POLICIES = ("round_robin", "least_loaded", "session_sticky", "kv_aware")
 @click.option("--prefill-ns2", type=click.FloatRange(0), metavar="NS", help="Prefill time of a token squared.")
 @click.option("--decode-ns", type=click.FloatRange(0), metavar="NS", help="Decode time of a generated token.")
 @click.option("--format", "style", type=click.Choice(("text", "json")), default="text", show_default=True)
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Write to a file.")
-@click.option("--force", is_flag=True, help="Overwrite the file.")
+@file_options()
 def command(
     *,
     log: Path,
@@ -40,7 +41,7 @@ def command(
     prefill_ns2: float | None,
     decode_ns: float | None,
     style: str,
-    output: Path | None,
+    out: Path | None,
     force: bool,
 ) -> None:
     """Reuse of KV that routing achieves, could achieve, and its price, from a request log.
@@ -49,17 +50,13 @@ def command(
     with block_hashes, prefix_hashes, prompt_token_ids or token_ids. session_id or user, worker, and cached_tokens or
     num_cached_tokens are used where they are there.
     """
-    from analyzer.cli._output import emit  # noqa: PLC0415  # --help must not wait for numpy
-    from analyzer.cli._progress import progress  # noqa: PLC0415
-    from analyzer.errors import UsageError  # noqa: PLC0415
+    from analyzer.cli._progress import progress  # noqa: PLC0415  # --help must not wait for numpy
     from analyzer.ingest.requests import load  # noqa: PLC0415
     from analyzer.measures.routing.policies import Setup  # noqa: PLC0415
     from analyzer.measures.routing.reuse import routing  # noqa: PLC0415
     from analyzer.measures.routing.service import Service  # noqa: PLC0415
     from analyzer.render import _routing as render  # noqa: PLC0415
 
-    if output is not None and output.exists() and not force:  # before the work, not after it
-        raise UsageError(f"{output} exists; choose another name or pass --force")
     given = {"prefill_ns_per_token": prefill_ns, "prefill_ns_per_token2": prefill_ns2, "decode_ns_per_token": decode_ns}
     service = Service(**{name: value for name, value in given.items() if value is not None})
     setup = Setup(workers, capacity or None, tuple(dict.fromkeys(policies)) or _POLICIES, service)
@@ -72,4 +69,4 @@ def command(
             tick=lambda done: advance("reading", done, size),
         )
         found = routing(requests, setup, lambda done, whole: advance("replaying", done, whole))
-    emit(render.json(found) if style == "json" else render.text(found), output, force=force)
+    emit(render.json(found) if style == "json" else render.text(found), out, force=force)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from analyzer.cli._output import emit
+from analyzer.cli._output import emit, file_options
 from analyzer.errors import UsageError
 from analyzer.model.point import Series
 
@@ -25,8 +25,7 @@ OBJECTIVES = ("latency", "per-gpu", "total")
 @click.option("--platform", default="", metavar="DEVICE", help="Links to expect, with --what-if.  [default: RUN's own]")
 @click.option("--gpus", type=click.IntRange(min=1), help="GPUs to fill with replicas, for --objective total.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
-@click.option("-o", "out", type=click.Path(path_type=Path), help="Write to FILE instead of stdout.")
-@click.option("--force", is_flag=True, help="Overwrite FILE.")
+@file_options()
 def command(  # noqa: PLR0917 (a command has as many arguments as options)
     paths: tuple[Path, ...],
     objective: str,

@@ -10,6 +10,7 @@ from typing import IO
 
 import click
 
+from analyzer.cli._output import check_place, file_options, writing
 from analyzer.errors import UsageError
 
 NS_PER_MS = 1e6
@@ -17,11 +18,10 @@ NS_PER_MS = 1e6
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUN…")
-@click.option("-o", "out", required=True, metavar="FILE", type=click.Path(path_type=Path), help=".json or .json.gz")
+@file_options(".json or .json.gz", required=True)
 @click.option("--ranks", default="", metavar="0,3", help="Ranks to show.  [default: all]")
 @click.option("--from", "from_ms", type=click.FloatRange(min=0), default=0.0, help="Milliseconds after the start.")
 @click.option("--to", "to_ms", type=click.FloatRange(min=0), help="Milliseconds after the start.")
-@click.option("--force", is_flag=True, help="Overwrite FILE.")
 def command(runs: tuple[str, ...], out: Path, ranks: str, from_ms: float, to_ms: float | None, force: bool) -> None:
     """Write the timeline of RUN for ui.perfetto.dev: streams, steps, the four terms, who waits for whom, findings.
 
@@ -65,14 +65,11 @@ def _opened(out: Path, *, force: bool) -> Iterator[IO[str]]:
     Raises:
         UsageError: the file is there already, or cannot be written.
     """
-    if out.exists() and not force:
-        raise UsageError(f"{out} exists; choose another name or pass --force")
-    try:
+    check_place(out, force=force)
+    with writing(out):
         if out.suffix == ".gz":
             with gzip.open(out, "wt", compresslevel=3, encoding="utf-8") as file:
                 yield file
         else:
             with out.open("w", encoding="utf-8") as file:
                 yield file
-    except OSError as error:
-        raise UsageError(f"{out}: cannot be written ({error.strerror}); choose another place") from error
