@@ -23,7 +23,8 @@ The posting time of transfers that overlap is summed, like their time: the share
 
 ## Sources
 
-vLLM's `vllm:nixl_post_time_seconds`, `vllm:nixl_xfer_time_seconds` and `vllm:nixl_num_descriptors`; two logs of NIXL.
+vLLM's `vllm:nixl_post_time_seconds`, `vllm:nixl_xfer_time_seconds` and `vllm:nixl_num_descriptors`, Mooncake's
+`vllm:mooncake_num_descriptors`; two logs of NIXL.
 """
 
 from collections.abc import Iterator
