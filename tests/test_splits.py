@@ -1,6 +1,5 @@
 """Every way to split the work is recognised on a recorded sample and has a rule."""
 
-
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,8 @@ from analyzer.plugins import offers
 from analyzer.rule import Question
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_traces"
+
+
 def rule(code):
     return next(rule for rule in offers(rules, "check").values() if rule.code == code)
 
