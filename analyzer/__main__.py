@@ -2,12 +2,14 @@
 
 import sys
 from importlib.metadata import packages_distributions, version
+from typing import NoReturn
 
 import click
 
 from analyzer import cli
 from analyzer.cli._on_demand import OnDemand
 from analyzer.errors import ShardscopeError
+from analyzer.render._safe import safe
 
 
 class _Commands(OnDemand):
@@ -22,11 +24,16 @@ def shardscope() -> None:
 
 def main() -> None:
     """Run the command; a user's error is one line on stderr and exit code 2."""
+    if sys.stdout is None:  # the caller closed it: nothing printed would arrive
+        _exit("stdout is closed; send it to a file or to /dev/null")
     try:
         shardscope(prog_name="shardscope")
     except ShardscopeError as error:
-        click.echo(f"shardscope: {error}", err=True)
-        sys.exit(2)
+        _exit(str(error))
+    except OSError as error:
+        if error.filename is None:
+            raise
+        _exit(f"{error.filename}: {error.strerror}; name a file or directory that this user may read")
     except (ImportError, AttributeError) as error:
         owners = packages_distributions().get("rules", [])
         if set(owners) <= {"shardscope"}:
@@ -38,6 +45,13 @@ def main() -> None:
             err=True,
         )
         sys.exit(2)
+
+
+def _exit(message: str) -> NoReturn:
+    """One line whatever a path or a file holds: a line feed or an escape in it acts on no terminal."""
+    line = safe(message).replace("\n", "\ufffd")
+    click.echo(f"shardscope: {line}", err=True)
+    sys.exit(2)
 
 
 if __name__ == "__main__":

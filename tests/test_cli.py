@@ -1,6 +1,8 @@
 """Exit codes, one-line errors, no overwrite."""
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -62,6 +64,8 @@ def test_a_healthy_run_has_no_warnings():
         (["diagnose", "nowhere"], "nowhere: no such file or directory"),
         (["diagnose", "README.md"], "which is no JSON; pass a trace"),
         (["explain", "Q999"], "no rule 'Q999'"),
+        (["diagnose", "x" * 5000], "File name too long"),
+        (["diagnose", "a\n\x1b[31mb"], "a\ufffd\ufffd[31mb: no such file"),
     ],
 )
 def test_a_users_error_is_one_line_and_exit_2(words, says):
@@ -70,6 +74,22 @@ def test_a_users_error_is_one_line_and_exit_2(words, says):
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
     assert says in done.stderr
+
+
+def test_a_closed_stdout_is_one_line_and_exit_2():
+    command = f"exec {sys.executable} -m analyzer diagnose {DRAWN / 'tp2'} >&-"
+    done = subprocess.run(["sh", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "shardscope: stdout is closed; send it to a file or to /dev/null\n"
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_directory_whose_name_is_no_utf_8_is_diagnosed(tmp_path, form):
+    named = os.fsencode(tmp_path) + b"/caf\xe9"
+    shutil.copytree(os.fsencode(DRAWN / "tp2"), named)
+    done = _run("diagnose", os.fsdecode(named), "--format", form)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "caf\ufffd" in done.stdout
 
 
 def test_a_file_is_not_overwritten_unless_told(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
@@ -63,7 +64,7 @@ def load(*places: str | Path, detail: Detail = Detail.DEVICE, advance: Advance |
                 notes.append(Note(f"{path.name}: {NO_WORK}, left out"))
         if advance:
             advance(done, len(found.files))
-    label = ", ".join(str(place) for place in places)
+    label = os.fsencode(", ".join(map(str, places))).decode(errors="replace")  # a name on disk need not be UTF-8
     if not traces:
         raise RunNotFoundError(_nothing(label, found, notes))
     ranked, session_notes = one_run(_by_folder(traces, found))
