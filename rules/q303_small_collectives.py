@@ -2,7 +2,8 @@
 
 ## What it measures
 
-Collectives whose recorded message is at most 64 KiB, and the exclusive time they take.
+Collectives whose recorded message is at most 64 KiB, and the time they take under no compute, waiting for peers left
+out where it can be told. Sends and receives between stages are not among them.
 
 ## Why it costs
 
@@ -17,7 +18,7 @@ several times that across nodes. Ten small ones cost ten start-ups.
 
 ## When it is wrong
 
-A call may be long because it waits for a late rank; the message then says nothing about its time.
+With one rank's trace a call may be long because it waits for a late rank; the basis is then `derived`.
 
 ## Sources
 
@@ -29,13 +30,17 @@ from collections.abc import Iterator
 from analyzer.errors import MissingEvidenceError
 from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.cost import mean_window_ns
-from analyzer.measures.traffic import traffic
+from analyzer.measures.skew import group_waiting
+from analyzer.measures.traffic import Traffic, traffic
+from analyzer.measures.waits import is_told
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
 from analyzer.units import share, size
 
 SMALL_BYTES = 64 << 10
 """Largest message whose time is latency on every rung (below it, bandwidth is not graded)."""
+HANDED_OVER = ("send_recv", "send", "recv")
+"""A receive lasts as long as the stage before it."""
 NOTABLE = 0.05
 MANY = 20
 
@@ -56,16 +61,22 @@ def check(run: Run) -> Iterator[Finding]:
         raise MissingEvidenceError(
             "no collective states its message size", "record eagerly with record_shapes (graph replays carry none)"
         )
-    small = [row for row in rows if row.message_bytes is not None and row.message_bytes <= SMALL_BYTES]
-    calls, exposed_ns = sum(row.count for row in small), sum(row.exposed_ns for row in small)
+    small = [
+        row
+        for row in rows
+        if row.kind not in HANDED_OVER and row.message_bytes is not None and row.message_bytes <= SMALL_BYTES
+    ]
+    calls, exposed_ns = sum(row.count for row in small), sum(_transfer_ns(run, row) for row in small)
     window_ns = mean_window_ns(run)
     if calls < MANY or exposed_ns < NOTABLE * window_ns:
         return
+    told = is_told(run, *(row.kind for row in small))
+    waiting = ", waiting for peers left out" if told else ", waiting for peers not told apart"
     largest = max(row.message_bytes or 0 for row in small)
     yield Finding(
-        f"{calls:,} collectives of at most {size(largest)} take {share(exposed_ns / window_ns)} of the window",
+        f"{calls:,} collectives of at most {size(largest)} take {share(exposed_ns / window_ns)} of the window{waiting}",
         Severity.WARNING,
-        Basis.MEASURED,
+        Basis.MEASURED if told else Basis.DERIVED,
         Evidence(run.ranks, names=tuple(dict.fromkeys(name for row in small for name in row.names))),
         (
             "Send small tensors together, or raise the batch so that a call serves more tokens.",
@@ -75,3 +86,9 @@ def check(run: Run) -> Iterator[Finding]:
         cost_share=exposed_ns / window_ns,
         locality=Locality.SPATIAL,
     )
+
+
+def _transfer_ns(run: Run, row: Traffic) -> int:
+    """Time under no compute, without waiting for peers where that is told: late ranks are other rules' matter."""
+    waiting = group_waiting(run, row)
+    return row.exposed_ns if waiting is None else max(0, row.exposed_ns - waiting.wait_ns)

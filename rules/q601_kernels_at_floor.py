@@ -35,11 +35,13 @@ from analyzer.units import share
 FLOOR_NS = 5_000
 NOTABLE = 0.5
 """Of compute time."""
+FEWEST = 100
+"""Kernels; a handful is no workload."""
 
 
 @rule(
     Example("kernels of 10 µs", "rank 0 stream 7   G.G.G.G.", found=False),
-    Example("kernels of 2 µs", "column 2 µs\nrank 0 stream 7   G.G.G.G.", found=True),
+    Example("kernels of 2 µs", "column 2 µs\nrank 0 stream 7   " + "G." * 100, found=True),
 )
 def check(run: Run) -> Iterator[Finding]:
     total_ns = short_ns = count = 0
@@ -50,7 +52,7 @@ def check(run: Run) -> Iterator[Finding]:
         short = duration_ns <= FLOOR_NS
         total_ns, short_ns = total_ns + int(duration_ns.sum()), short_ns + int(duration_ns[short].sum())
         count += int(short.sum())
-    if not total_ns or short_ns / total_ns < NOTABLE:
+    if count < FEWEST or short_ns / total_ns < NOTABLE:
         return
     yield Finding(
         f"{share(short_ns / total_ns)} of kernel time is in {count:,} kernels of at most 5 µs: splitting further "

@@ -17,7 +17,8 @@ compute, half the degree could be as fast on half the devices.
 ## When it is wrong
 
 It is a bound, not a verdict: half the degree still communicates, and may not have the memory. Waiting caused by one
-late rank stays at any degree; see `Q304`. Prefill and decode ranks are no halves of one another: `shardscope pd`.
+late rank stays at any degree; see `Q304`. Prefill and decode ranks are no halves of one another
+(`shardscope pd`), and stages wait for one another at any degree (`Q103`).
 
 ## Sources
 
@@ -38,7 +39,7 @@ from analyzer.units import share
     Example("most of the time computes", "rank 0 stream 7   GGGGGGAAGGGGGGAA", found=False),
 )
 def check(run: Run) -> Iterator[Finding]:
-    if run.workload.is_split_by_role:
+    if run.workload.is_split_by_role or run.layout.sizes.get("pp", 1) > 1:
         return
     added = cost(run, between_ranks)
     computing = cost(run, lambda part: part.compute.total_ns)
