@@ -84,6 +84,9 @@ def _locality(run: Run) -> Plain:
             parts.append(
                 f"{place}: {named} ({share(cost(run, exposed(Kind.MOVEMENT, *(row.subclass for row in rows))).share)})"
             )
+    carriers = run.workload.handover.carriers
+    if carriers:
+        parts.append(f"from prefill to decode: KV by {', '.join(carriers)}; `shardscope pd` lays it out")
     if not parts:
         return Plain("none: no collective, copy or cache write in the window")
     return Plain("; ".join(parts))
@@ -178,10 +181,9 @@ def _kv_of_steps(run: Run) -> list[str]:
 def _reversal(run: Run) -> Plain:
     compute = cost(run, lambda part: part.compute.total_ns).share
     added = cost(run, between_ranks).share
-    if run.layout.world_size == 1 or not traffic(run):
-        raise MissingEvidenceError(
-            "one rank has no split to undo", "`shardscope sweep` over runs at several degrees would tell"
-        )
+    if len(run.ranks) == 1 or not traffic(run):
+        why = "one rank has no split to undo" if len(run.ranks) == 1 else "the ranks exchange nothing here"
+        raise MissingEvidenceError(why, "`shardscope sweep` over runs at several degrees would tell")
     raise MissingEvidenceError(
         f"one run cannot show a turn (computing {share(compute)}, communicating and waiting for peers {share(added)} "
         "of the window)",

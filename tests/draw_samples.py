@@ -65,7 +65,38 @@ LOCALITY = """
     rank 0 stream 7   J|J|J|J|J|J|J|JGGTTGGB|GGE|E|E|NGGGGB|J|J|J|J|J|J|J|JGGTTGGB|GGE|E|E|NGGGGB
     rank 1 stream 7   J|J|J|J|J|J|J|JGGTTGGB|GGE|E|E|NGGGGB|J|J|J|J|J|J|J|JGGTTGGB|GGE|E|E|NGGGGB
 """
-SAMPLES = {"tp2": TP, "ep2": EP, "pp2": PP, "host_copies": COPIES, "healthy": HEALTHY, "locality": LOCALITY}
+HAND_OVER = """
+    roles prefill decode
+    rank 0 stream 7   GGGGTTTTGGGG............GGGGTTTTGGGG............
+    rank 0 host       llllllllllll............llllllllllll............
+    rank 0 steps      PPPPPPPPPPPP............PPPPPPPPPPPP............
+    rank 1 stream 7   ....................GTG|GTG.................GTG|
+    rank 1 host       ....................llllll..................lll.
+    rank 1 steps      ....................DDD|DDD.................DDD|
+"""
+SAMPLES = {
+    "tp2": TP,
+    "ep2": EP,
+    "pp2": PP,
+    "host_copies": COPIES,
+    "healthy": HEALTHY,
+    "locality": LOCALITY,
+    "pd_nixl": HAND_OVER,
+    "pd_mooncake": HAND_OVER,
+}
+COUNTED = {
+    "pd_nixl": {
+        "settings": {"kv_connector": "NixlConnector"},
+        "kv_transfers": {"transfers": 2, "bytes": 2 * 313 << 20, "time_ns": 347_588_000},
+        "metrics": {"change": {"vllm:nixl_post_time_seconds_sum": 0.258254, "vllm:nixl_num_descriptors_sum": 80_128.0}},
+    },
+    "pd_mooncake": {
+        "settings": {"kv_connector": "MooncakeConnector"},
+        "kv_transfers": {"transfers": 3, "bytes": 3 << 28, "time_ns": 60_000_000},
+        "metrics": {"change": {"vllm:mooncake_num_descriptors_sum": 16.0}},
+    },
+}
+"""What the engine's counters say: a published NIXL transfer of many small blocks, and one of few large ones."""
 
 
 def _snapshot(run):
@@ -98,6 +129,9 @@ def main():
             facts["model"] = run.workload.model
         if run.workload.counters:
             facts["metrics"] = {"change": run.workload.counters}
+        if run.workload.roles:
+            facts["roles"] = {str(rank): role for rank, role in run.workload.roles.items()}
+        facts |= COUNTED.get(name, {})
         if run.topology.numa_of:
             (folder / "topology.json").write_text(json.dumps(_snapshot(run), indent=1) + "\n")
         (folder / "run.json").write_text(json.dumps(facts, indent=1) + "\n")

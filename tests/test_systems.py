@@ -5,12 +5,14 @@ from pathlib import Path
 import pytest
 
 import rules
+from analyzer.answers import plain_answer
 from analyzer.classify import classify
 from analyzer.ingest.handover import handover
 from analyzer.ingest.load import load
 from analyzer.measures.reuse import counted_reuse
 from analyzer.measures.routed import routed
 from analyzer.plugins import offers
+from analyzer.rule import Question
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_traces"
 RULES = {rule.code: rule for rule in offers(rules, "check").values()}
@@ -56,3 +58,15 @@ def test_a_carrier_of_kv_is_known_by_its_counters_and_judged(system, engine_name
     found = handover({"transfers": 2, "bytes": 4096, "time_ns": 1000}, [], grown, {})
     assert found.carriers == (system,)
     assert system in RULES["Q514"].page
+
+
+@pytest.mark.parametrize(("system", "sample", "bound"), [("NIXL", "pd_nixl", True), ("Mooncake", "pd_mooncake", False)])
+def test_a_carrier_of_kv_is_recognised_on_its_sample(system, sample, bound):
+    run = load(SAMPLES / "drawn" / sample)
+    assert run.workload.handover.carriers == (system,)
+    assert bool(list(RULES["Q514"].check(run))) is bound
+    assert [list(RULES[code].check(run)) for code in ("Q511", "Q513")] == [[], []]
+    assert (
+        plain_answer(Question.LOCALITY, run).text
+        == f"from prefill to decode: KV by {system}; `shardscope pd` lays it out"
+    )
