@@ -11,6 +11,9 @@ from analyzer.cli._on_demand import OnDemand
 from analyzer.errors import ShardscopeError
 from analyzer.render._safe import safe
 
+STOPPED = 130
+"""Exit code of a program that Ctrl-C ended, as shells have it."""
+
 
 class _Commands(OnDemand):
     package = cli
@@ -27,7 +30,16 @@ def main() -> None:
     if sys.stdout is None:  # the caller closed it: nothing printed would arrive
         _exit("stdout is closed; send it to a file or to /dev/null")
     try:
-        shardscope(prog_name="shardscope")
+        code = shardscope.main(prog_name="shardscope", standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.exceptions.Abort:
+        click.echo("shardscope: stopped", err=True)
+        sys.exit(STOPPED)
+    except click.ClickException as error:
+        if "\n" in error.format_message():  # the help itself, where no command was named
+            error.show()
+            sys.exit(error.exit_code)
+        _exit(_usage(error))
     except ShardscopeError as error:
         _exit(str(error))
     except OSError as error:
@@ -45,6 +57,13 @@ def main() -> None:
             err=True,
         )
         sys.exit(2)
+
+
+def _usage(error: click.ClickException) -> str:
+    """What is wrong with the command line, and where its options are told."""
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    hint = f"; see {context.command_path} --help" if context else ""
+    return f"{error.format_message().rstrip('.')}{hint}"
 
 
 def _exit(message: str) -> NoReturn:

@@ -2,7 +2,8 @@
 
 ## What it measures
 
-Exposed communication, with waiting for peers, against compute, over the window.
+Exposed communication, with waiting for peers, against compute, over the window. Where one rank is late persistently,
+waiting is left out: it is late at any degree.
 
 ## Why it costs
 
@@ -27,8 +28,10 @@ Total = compute / n + communication(n): a step from n to n/2 gains as long as co
 
 from collections.abc import Iterator
 
+from analyzer.errors import MissingEvidenceError
 from analyzer.finding import Basis, Evidence, Finding, Severity
 from analyzer.measures.cost import between_ranks, cost, mean_window_ns
+from analyzer.measures.skew import late_rank
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
 from analyzer.units import share
@@ -41,14 +44,14 @@ from analyzer.units import share
 def check(run: Run) -> Iterator[Finding]:
     if run.workload.is_split_by_role or run.layout.sizes.get("pp", 1) > 1:
         return
-    added = cost(run, between_ranks)
+    added = cost(run, (lambda part: part.communication.total_ns) if _has_late_rank(run) else between_ranks)
     computing = cost(run, lambda part: part.compute.total_ns)
     excess_ns = added.time_ns - computing.time_ns
     if excess_ns <= 0:
         return
     window_ns = mean_window_ns(run)
     yield Finding(
-        f"communication and waiting take {share(added.share)} of the window, compute {share(computing.share)}: "
+        f"communication between ranks takes {share(added.share)} of the window, compute {share(computing.share)}: "
         "half the degree may be as fast",
         Severity.WARNING,
         Basis.DERIVED,
@@ -60,3 +63,11 @@ def check(run: Run) -> Iterator[Finding]:
         cost_ns=excess_ns,
         cost_share=excess_ns / window_ns,
     )
+
+
+def _has_late_rank(run: Run) -> bool:
+    """Whether one rank is late whatever the degree: waiting for it says nothing of the split."""
+    try:
+        return late_rank(run) is not None
+    except MissingEvidenceError:
+        return False

@@ -7,7 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
+
+from analyzer import __main__
 
 ROOT = Path(__file__).resolve().parents[1]
 DRAWN = ROOT / "sample_traces" / "drawn"
@@ -109,3 +112,29 @@ def test_rules_are_listed_by_question_and_explained():
     by_code, by_name = _run("explain", "q301"), _run("explain", "exposed-all-reduce")
     assert by_code.stdout == by_name.stdout
     assert by_code.stdout.startswith("# Q301 exposed-all-reduce")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("diagnose",), "Missing argument 'RUN…'; see shardscope diagnose --help"),
+        (("frob",), "No such command 'frob'; see shardscope --help"),
+        (
+            ("collect", "tp", "--degrees", "0"),
+            "Invalid value: '0' is not of the form N; see shardscope collect tp --help",
+        ),
+    ],
+)
+def test_wrong_usage_is_one_line(words, told):
+    done = _run(*words)
+    assert (done.returncode, done.stderr) == (2, f"shardscope: {told}\n")
+
+
+def test_a_program_that_is_stopped_exits_as_shells_have_it(monkeypatch, capsys):
+    def stop(**_):
+        raise click.exceptions.Abort
+
+    monkeypatch.setattr(__main__.shardscope, "main", stop)
+    with pytest.raises(SystemExit) as ended:
+        __main__.main()
+    assert (ended.value.code, capsys.readouterr().err) == (130, "shardscope: stopped\n")
