@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+from analyzer._breakdown_facts import RankBreakdown, StepKind
+from analyzer._compare_exact import counts_of
 from analyzer._compare_timed import CAUSES, TERMS
-from analyzer._exact_counts import counts_of
-from analyzer.report import RankBreakdown, Report, StepKind
+from analyzer.report import Report
 
 REST = "rest"
 """Of a step: what the medians of its terms lack to the median of the whole. Medians do not add up."""
@@ -138,12 +139,12 @@ def _balance(
 
 
 def _terms(row: RankBreakdown) -> list[int]:
-    return [getattr(row, f"{term}_ns") for term in TERMS]
+    return list(row.by_term.values())
 
 
 def _classes(row: RankBreakdown, classes: list[str]) -> list[int]:
     parts = [row.subclasses.get(word, 0) for word in classes]
-    parts += [getattr(row.sync_causes, f"{cause}_ns") for cause in CAUSES]
+    parts += row.sync_causes.by_cause.values()
     return [*parts, row.window_ns - sum(parts)]
 
 

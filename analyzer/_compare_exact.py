@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
-from analyzer._exact_counts import counts_of
+import msgspec
+
+from analyzer._exact_counts import KEY, Counts
+from analyzer.errors import TraceFormatError
 from analyzer.report import CollectiveRow, Report
 
 NO_WORK = ("idle", "capture")
@@ -55,6 +58,20 @@ def quantities(report: Report) -> dict[str, Value]:
     recorded, `layout.AXIS`, `ranks`.
     """
     return dict(_all(report))
+
+
+def counts_of(report: Report) -> Counts | None:
+    """The counts that a report holds, None where it holds none.
+
+    Raises:
+        TraceFormatError: it holds something else under that key.
+    """
+    if KEY not in report.extra:
+        return None
+    try:
+        return msgspec.convert(report.extra[KEY], Counts)
+    except msgspec.ValidationError as error:
+        raise TraceFormatError(f"{report.run.label}: extra.{KEY} of the report is damaged ({error})") from error
 
 
 def step_count(report: Report) -> int:

@@ -8,10 +8,11 @@ from statistics import fmean, median
 
 import numpy as np
 
+from analyzer._breakdown_facts import RankBreakdown, StepKind
 from analyzer._compare_exact import NO_WORK, collectives, step_count
 from analyzer._contrast import ASSUMED_SPREAD, MANY, contrast
-from analyzer.report import RankBreakdown, Report, StepKind
-from analyzer.stats import benjamini_hochberg, mann_whitney
+from analyzer.report import Report
+from analyzer.stats.tests import benjamini_hochberg, mann_whitney
 
 TERMS = ("compute", "communication", "movement", "sync")
 CAUSES = ("peer_wait", "host_sync", "host_launch", "stream_wait", "queue", "unknown")
@@ -200,9 +201,9 @@ def _window(ranks: list[RankBreakdown], steps: int) -> Iterator[tuple[Name, Read
     window = fmean(row.window_ns for row in ranks) / steps
     yield (WINDOW, WINDOW), Reading(window, window)
     for term in TERMS:
-        yield (WINDOW, term), Reading(fmean(getattr(row, f"{term}_ns") for row in ranks) / steps, window)
+        yield (WINDOW, term), Reading(fmean(row.by_term[term] for row in ranks) / steps, window)
     for cause in CAUSES:
-        time_ns = fmean(getattr(row.sync_causes, f"{cause}_ns") for row in ranks) / steps
+        time_ns = fmean(row.sync_causes.by_cause[cause] for row in ranks) / steps
         yield (WINDOW, f"sync: {cause}"), Reading(time_ns, window)
 
 

@@ -17,7 +17,8 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from analyzer.stats import Floats, Welch, holm, welch
+from analyzer.stats.arrays import Floats
+from analyzer.stats.tests import Welch, holm, welch
 
 FEW = 3
 """Runs a side from which a difference can be proven."""

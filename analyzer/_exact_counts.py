@@ -1,21 +1,17 @@
 """What a run's traces hold beside times, counted: launches and activities a step, and the sum of activities' durations.
 
-Kept in `Report.extra["counts"]`, so that a comparison of saved reports has them.
+`diagnose` keeps them in `Report.extra["counts"]`, so that a comparison of saved reports has them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-import msgspec
 import numpy as np
 
-from analyzer.errors import TraceFormatError
 from analyzer.measures.steps import steps
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
-from analyzer.report import Report
 
 KEY = "counts"
 
@@ -35,8 +31,8 @@ class Counts:
     activity_sum_ns: int
 
 
-def count(run: Run) -> dict[str, Any]:
-    """What `counts_of` reads, as plain values."""
+def counts(run: Run) -> Counts:
+    """Medians over the steady steps of all ranks."""
     columns: dict[str, list[tuple[int, int]]] = {}
     for rank in steps(run):
         rows = np.flatnonzero(rank.is_steady)
@@ -51,25 +47,8 @@ def count(run: Run) -> dict[str, Any]:
         int(trace.activities.duration_ns[trace.activities.kind != Kind.SYNC].sum(dtype=np.int64))
         for trace in run.traces
     ]
-    found: dict[str, Any] = msgspec.to_builtins(
-        Counts(
-            launches={kind: int(median[0]) for kind, median in medians.items() if median[0] > 0},
-            activities={kind: int(median[1]) for kind, median in medians.items()},
-            activity_sum_ns=sum(worked_ns) // len(worked_ns),
-        )
+    return Counts(
+        launches={kind: int(median[0]) for kind, median in medians.items() if median[0] > 0},
+        activities={kind: int(median[1]) for kind, median in medians.items()},
+        activity_sum_ns=sum(worked_ns) // len(worked_ns),
     )
-    return found
-
-
-def counts_of(report: Report) -> Counts | None:
-    """The counts that a report holds, None where it holds none.
-
-    Raises:
-        TraceFormatError: it holds something else under that key.
-    """
-    if KEY not in report.extra:
-        return None
-    try:
-        return msgspec.convert(report.extra[KEY], Counts)
-    except msgspec.ValidationError as error:
-        raise TraceFormatError(f"{report.run.label}: extra.{KEY} of the report is damaged ({error})") from error

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 
 import msgspec
 import numpy as np
-from scipy import stats
 
 from analyzer._contrast import HINT_CHANGE, LEAST_SPREAD
 from analyzer.errors import TraceFormatError
-from analyzer.stats import Floats
+from analyzer.stats.arrays import Floats
+from analyzer.stats.tests import student_tail, theil_sen
 
-SCHEMA = 1
 FEWEST_FREEDOM = 6
 """Degrees of freedom from which past runs tell how much runs scatter: three gates of three runs."""
 FEWEST_TREND = 6
@@ -128,7 +127,7 @@ def _jump(means: Floats) -> int:
     apart = [abs(float(means[at:].mean() - means[:at].mean())) for at in places]
     strengths = [_strength(means, at) for at in places]
     best = max(range(len(strengths)), key=lambda at: strengths[at])
-    p = 2 * float(stats.t.sf(strengths[best], means.size - 2)) * len(strengths)
+    p = 2 * float(student_tail(strengths[best], means.size - 2)) * len(strengths)
     return places[best] if p <= JUMP_LEVEL and apart[best] >= math.log1p(HINT_CHANGE) else 0
 
 
@@ -143,7 +142,7 @@ def _strength(means: Floats, at: int) -> float:
 def _drift(means: Floats) -> float | None:
     if means.size < FEWEST_TREND:
         return None
-    slope, _, low, high = stats.theilslopes(means, np.arange(means.size), _TREND_LEVEL)
+    slope, low, high = theil_sen(means, _TREND_LEVEL)
     if low <= 0 <= high or abs(slope) * (means.size - 1) < math.log1p(HINT_CHANGE):
         return None
     return math.exp(float(slope))

@@ -15,7 +15,7 @@ from analyzer._compare_timed import SMALL_NS, SMALL_SHARE, TERMS
 from analyzer._contrast import Change, Contrast, called, contrast, hinted
 from analyzer._gate_baseline import Record
 from analyzer._gate_settings import Settings
-from analyzer.stats import holm
+from analyzer.stats.tests import holm
 from analyzer.units import count, share
 
 GATED_PARTS = ("step", "communication", "sync")

@@ -59,7 +59,3 @@ def _links(text: str) -> Iterator[tuple[tuple[int, int], str]]:
         pair, _, kind = part.partition("=")
         first, _, second = pair.partition("-")
         yield (int(first), int(second)), kind
-
-
-def _groups(facts: dict[str, str]) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(int(rank) for rank in part.split("-")) for part in facts.get("groups", "").split())

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from analyzer._breakdown_facts import StepKind
 from analyzer.errors import UsageError
 from analyzer.measures._whatif_limits import Facts, divisions
 from analyzer.model.layout import AXES
-from analyzer.report import Report, StepKind
+from analyzer.report import Report
 
 LAYOUT = "layout"
 """Word for comparing whole layouts instead of the degrees of one axis."""

@@ -7,11 +7,12 @@ from dataclasses import replace
 from itertools import groupby
 from statistics import fmean
 
+from analyzer._breakdown_facts import StepKind
 from analyzer._sweep_checks import LAYOUT, check_load, check_settings, unchecked
 from analyzer._sweep_layouts import check_one_size, gpus, is_growing, layout_words
 from analyzer.errors import MissingEvidenceError, UsageError
 from analyzer.model.point import TERMS, Exchange, Memory, Point, Series
-from analyzer.report import Report, StepKind
+from analyzer.report import Report
 from analyzer.units import count
 
 NO_WORK = "idle"

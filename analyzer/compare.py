@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from analyzer._breakdown_facts import StepKind
 from analyzer._compare_balance import Balance, Overlap, class_balance, overlap, phase_balance, window_balance
 from analyzer._compare_exact import NO_WORK, ExactRow, State, exact_rows, quantities, step_count
 from analyzer._compare_facts import Difference, common, differences, facts, obstacles, uneven
 from analyzer._compare_timed import KERNELS, WINDOW, Name, Reading, TimedRow, periods, readings, timed_rows
 from analyzer._contrast import ASSUMED_SPREAD, FEW
 from analyzer.errors import UsageError
-from analyzer.report import FindingRow, Report, StepKind
+from analyzer.report import FindingRow, Report
 from analyzer.units import count, duration, share
 
 SAME_MIX = 0.02

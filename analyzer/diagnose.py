@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib.metadata import version
 
+import msgspec
+
 from analyzer import sketch
+from analyzer._exact_counts import KEY, counts
 from analyzer._ladder_rows import ladder_rows, rank_rungs
 from analyzer._waiting_rows import waiting_table
 from analyzer.answers import plain_answer
@@ -50,6 +53,7 @@ def diagnose(run: Run, rules: Iterable[Rule]) -> Report:
         scaling=scaling_facts(run),
         verdict=_verdict(run, found),
         waiting=waiting_table(run),
+        extra={KEY: msgspec.to_builtins(counts(run))},
     )
 
 

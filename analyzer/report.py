@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from analyzer._breakdown_facts import BreakdownTables
 from analyzer._ladder_facts import LadderRow, RankRung
 from analyzer._link_facts import LinkRow
 from analyzer._scaling_facts import ScalingFacts
@@ -78,80 +79,6 @@ class RunFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Hidden:
-    """Time under a nearer class; in no sum."""
-
-    communication_ns: int
-    movement_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class SyncCauses:
-    """Why the device did nothing; the sum is `sync_ns`."""
-
-    peer_wait_ns: int
-    host_sync_ns: int
-    host_launch_ns: int
-    stream_wait_ns: int
-    queue_ns: int
-    unknown_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class RankBreakdown:
-    """The four terms of one rank; they sum to the window exactly."""
-
-    rank: int
-    window_ns: int
-    compute_ns: int
-    communication_ns: int
-    movement_ns: int
-    sync_ns: int
-    hidden: Hidden
-    sync_causes: SyncCauses
-    subclasses: dict[str, int]
-    unclassified_ns: int
-    device_busy_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class StepKind:
-    """Steps of one kind over all ranks.
-
-    Attributes:
-        kind: prefill, decode, mixed, idle, … or unknown.
-        source: how steps were found.
-        count: steps of the rank that has most.
-        median_ns: device span of a step.
-        p90_ns: the same, 90th percentile.
-        period_ns: median time from the start of one step to the start of the next, None for a single step.
-        terms: median time per term inside a step.
-        left_out: why steps are not in the figures above, with how many over all ranks.
-        tokens: median scheduled in a step, None where not stated.
-        requests: median in a step, None where not stated.
-    """
-
-    kind: str
-    source: str
-    count: int
-    median_ns: int
-    p90_ns: int
-    period_ns: int | None
-    terms: dict[str, int]
-    left_out: dict[str, int] = field(default_factory=dict)
-    tokens: int | None = None
-    requests: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class BreakdownTables:
-    """Where the time goes: per rank, and per kind of step."""
-
-    per_rank: list[RankBreakdown]
-    steps: list[StepKind]
-
-
-@dataclass(frozen=True, slots=True)
 class CollectiveRow:
     """All calls of one kind on one group.
 
@@ -170,6 +97,7 @@ class CollectiveRow:
         level: rung of the ladder crossed, or unknown.
         verdict: transfer, skew, mixed, inconclusive or unknown: what the time of these calls is, with `reason`.
         link: what it crosses, and what a call should take.
+        fused: whether a kernel of these calls computes as well; None where a report does not state it.
     """
 
     group: list[int]
@@ -186,6 +114,7 @@ class CollectiveRow:
     verdict: str = "unknown"
     reason: str = ""
     link: LinkRow | None = None
+    fused: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer._bound_rows import bound_rows
+from analyzer._breakdown_facts import BreakdownTables, Hidden, RankBreakdown, StepKind, SyncCauses
 from analyzer._link_rows import link_row
 from analyzer._scaling_facts import ExpertRow, ScalingFacts, StageRow
 from analyzer.errors import MissingEvidenceError
@@ -20,18 +21,9 @@ from analyzer.measures.stages import stages
 from analyzer.measures.steps import step_summary
 from analyzer.measures.traffic import traffic
 from analyzer.measures.waits import waits
-from analyzer.model.kind import Kind
+from analyzer.model.kind import Cause, Kind
 from analyzer.model.run import Run
-from analyzer.report import (
-    BreakdownTables,
-    ClockFacts,
-    CollectiveRow,
-    Hidden,
-    RankBreakdown,
-    RunFacts,
-    StepKind,
-    SyncCauses,
-)
+from analyzer.report import ClockFacts, CollectiveRow, RunFacts
 from analyzer.units import ranks, share
 
 UNCLASSIFIED_WARNING = 0.05
@@ -69,8 +61,13 @@ def run_facts(run: Run) -> RunFacts:
 def _memory(run: Run) -> dict[str, int | float]:
     """What was summed up, and what the engine's counters tell."""
     counted = counted_reuse(run)
-    names = ("preemptions", "queried_tokens", "cached_tokens")
-    told = {name: getattr(counted, name) for name in names} if counted else {}
+    if counted is None:
+        return dict(run.workload.memory)
+    told = {
+        "preemptions": counted.preemptions,
+        "queried_tokens": counted.queried_tokens,
+        "cached_tokens": counted.cached_tokens,
+    }
     return {**run.workload.memory, **{name: value for name, value in told.items() if value is not None}}
 
 
@@ -125,7 +122,7 @@ def breakdown_tables(run: Run) -> BreakdownTables:
 
 
 def _rank_row(part: Breakdown) -> RankBreakdown:
-    causes = {f"{cause.value}_ns": time.total_ns for cause, time in part.causes.items()}
+    causes = part.causes
     subclasses = {word: time_ns for (_, word), time_ns in sorted(part.subclass_ns.items(), key=lambda item: -item[1])}
     return RankBreakdown(
         rank=part.rank,
@@ -135,10 +132,19 @@ def _rank_row(part: Breakdown) -> RankBreakdown:
         movement_ns=part.movement.total_ns,
         sync_ns=part.sync.total_ns,
         hidden=Hidden(part.hidden_communication_ns, part.hidden_movement_ns),
-        sync_causes=SyncCauses(**causes),
+        sync_causes=SyncCauses(
+            peer_wait_ns=causes[Cause.PEER_WAIT].total_ns,
+            host_sync_ns=causes[Cause.HOST_SYNC].total_ns,
+            host_launch_ns=causes[Cause.HOST_LAUNCH].total_ns,
+            stream_wait_ns=causes[Cause.STREAM_WAIT].total_ns,
+            queue_ns=causes[Cause.QUEUE].total_ns,
+            unknown_ns=causes[Cause.UNKNOWN].total_ns,
+        ),
         subclasses=subclasses,
         unclassified_ns=part.unclassified_ns,
         device_busy_ns=part.device_busy_ns,
+        fused_ns=part.fused_ns,
+        overlapped_ns=part.overlapped_ns,
     )
 
 
@@ -184,6 +190,7 @@ def collective_rows(run: Run) -> list[CollectiveRow]:
                 expected_busbw_GBps=_gigabytes(link.expected_busbw_bytes_per_s),
                 level=link.rung,
                 link=link_row(link),
+                fused=row.fused,
             )
         )
     return rows

@@ -1,19 +1,7 @@
 """Reports made by hand for comparisons: two ranks, decode and prefill steps, one collective."""
 
-from analyzer.report import (
-    BreakdownTables,
-    ClockFacts,
-    CollectiveRow,
-    FindingEvidence,
-    FindingRow,
-    Hidden,
-    RankBreakdown,
-    Report,
-    RunFacts,
-    StepKind,
-    SyncCauses,
-    Tool,
-)
+from analyzer._breakdown_facts import BreakdownTables, Hidden, RankBreakdown, StepKind, SyncCauses
+from analyzer.report import ClockFacts, CollectiveRow, FindingEvidence, FindingRow, Report, RunFacts, Tool
 
 MS = 1_000_000
 

@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 from made_reports import MS, collective, finding, rank, report, step
 
 from analyzer import sketch
+from analyzer._breakdown_facts import SyncCauses
 from analyzer._compare_balance import class_balance, overlap, phase_balance, window_balance
-from analyzer._compare_exact import State, quantities
+from analyzer._compare_exact import State, counts_of, quantities
 from analyzer._compare_facts import Difference
-from analyzer._exact_counts import count, counts_of
 from analyzer.cli.compare import command
 from analyzer.compare import compare, headlines
 from analyzer.diagnose import diagnose
 from analyzer.errors import TraceFormatError, UsageError
 from analyzer.render import _compare_markdown, _compare_text
-from analyzer.report import SyncCauses, to_json
+from analyzer.report import to_json
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "sample_traces" / "recorded"
@@ -64,7 +64,6 @@ def test_f4_drawn_the_same_kernels_one_after_another_take_longer_by_what_no_long
     for drawing in (beside, after):
         run = sketch.read(drawing)
         made = diagnose(run, ())
-        made.extra["counts"] = count(run)
         sides.append([made])
     found = overlap(*sides)
     assert (found.kernels_ns, found.overlap_ns, found.span_ns) == (0, 60_000, 60_000)
@@ -114,7 +113,6 @@ def test_launches_a_step_are_known_where_launches_are_recorded():
         rank 0 steps      DDD|DD|DD|DD|DD|DD
     """)
     made = diagnose(run, ())
-    made.extra["counts"] = count(run)
     assert counts_of(made).launches == {"decode": 2}
     assert "launches.decode" in quantities(made)
 

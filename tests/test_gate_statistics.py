@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.signal import lfilter
 
 from analyzer._contrast import Change, called, contrast
-from analyzer.stats import benjamini_hochberg, holm, mann_whitney, welch
+from analyzer.stats.tests import benjamini_hochberg, holm, mann_whitney, welch
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "gate-in-ci.md"
 SEED = 20260

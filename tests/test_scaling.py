@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzer import stats
 from analyzer.errors import UsageError
 from analyzer.measures._scaling_curve import curve
 from analyzer.measures._scaling_posterior import RUN_FLOOR, credible_set, estimates, past_shares
@@ -15,6 +14,7 @@ from analyzer.measures.capacity import capacity
 from analyzer.measures.gains import gain
 from analyzer.measures.scaling import Kind, Objective, scaling
 from analyzer.model.point import Exchange, Memory, Point, Series
+from analyzer.stats import draws
 
 
 def verdict(values, objective=Objective.LATENCY, *, gpus=None, ordered=True):
@@ -191,27 +191,12 @@ class TestEstimates:
 
 
 class TestStatistics:
-    def test_correlated_steps_count_less(self):
-        values = np.repeat(np.array([1.0, 2.0, 1.0, 3.0, 2.0, 1.0, 3.0, 2.0]), 10)
-        assert stats.effective_count(values) < 10
-
-    def test_the_error_of_a_median_shrinks_with_the_root_of_the_steps(self):
-        # 2 % spread over 400 independent steps: 1.25 × 0.02 / 20
-        steps = np.exp(np.random.default_rng(4).normal(0, 0.02, 400))
-        assert stats.median_error(steps) == pytest.approx(0.00125, rel=0.15)
-
-    def test_a_few_stalls_do_not_widen_a_median(self):
-        steps = np.exp(np.random.default_rng(4).normal(0, 0.02, 400))
-        stalled = steps.copy()
-        stalled[::50] *= 20
-        assert stats.median_error(stalled) == pytest.approx(stats.median_error(steps), rel=0.1)
-
     @pytest.mark.parametrize(("ranks", "spreads"), [(1, 0.0), (2, 0.56), (4, 1.03), (8, 1.42), (16, 1.77), (64, 2.34)])
     def test_the_latest_of_many_ranks_is_later(self, ranks, spreads):
-        assert stats.expected_maximum(ranks) == pytest.approx(spreads, abs=0.006)
+        assert draws.expected_maximum(ranks) == pytest.approx(spreads, abs=0.006)
 
     def test_draws_follow_student_t(self):
-        drawn = stats.standard_draws(3, (8.0, 8.0, 8.0))
+        drawn = draws.standard_draws(3, (8.0, 8.0, 8.0))
         assert drawn.shape == (4096, 3)
         assert np.quantile(drawn, 0.95, axis=0) == pytest.approx([1.860] * 3, abs=0.02)
 

@@ -101,7 +101,6 @@ def test_one_step_written_down_twice_is_one_step():
         recorder.annotate(outer, lambda: recorder.annotate("step[DECODE bs=16]", lambda: recorder.graph(*LAYER)))
     found = only(recorder)
     assert found.name.tolist() == [outer] * 3
-    assert found.decode_context_tokens.tolist() == [8193] * 3
 
 
 def test_a_step_without_work_is_idle_and_in_no_statistics():

@@ -1,4 +1,4 @@
-"""Steps, layers and layouts of real traces; the counts are those of their annotations and graph launches."""
+"""Steps and layouts of real traces; the counts are those of their annotations and graph launches."""
 
 from functools import cache
 from pathlib import Path
@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from analyzer.ingest.load import load
-from analyzer.measures.layers import layers
 from analyzer.measures.steps import reused_tokens, step_summary, steps
 from analyzer.model.kind import Kind
 
@@ -80,23 +79,6 @@ def test_a_decode_step_of_an_engine_that_runs_ahead_is_not_idle(place, host_perc
     by_launch = found.time_within(busy) / found.span_ns
     assert np.round(100 * by_host).astype(int).tolist() == [host_percent]
     assert np.round(100 * by_launch).astype(int).tolist() == [step_percent]
-
-
-@pytest.mark.parametrize(
-    ("place", "count", "variants"),
-    [
-        (B300, 48, (47, 1)),
-        (MI300, 48, (47, 1)),
-        (VLLM_MI300, 24, (11, 11, 1, 1)),
-        (SGLANG_PREFILL, 36, (35, 1)),
-        # DeepSeek-V3: 58 layers with experts, the last of which the head cuts short, and 3 dense ones.
-        (DEEPSEEK, 61, (57, 3, 1)),
-    ],
-)
-def test_the_layers_of_a_model_are_counted_in_one_pass(place, count, variants):
-    found, trace = steps(run(place))[0], run(place).traces[0]
-    one = layers(trace.activities.name.take(np.flatnonzero(found.step_of == 0)))
-    assert (one.count, one.variants) == (count, variants)
 
 
 def test_prefix_caching_shows_in_the_tokens_that_a_prefill_computes():

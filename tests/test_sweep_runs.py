@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from analyzer._breakdown_facts import BreakdownTables, Hidden, RankBreakdown, StepKind, SyncCauses
 from analyzer._sweep_runs import series_of
 from analyzer.cli.sweep import command
 from analyzer.diagnose import diagnose
@@ -13,19 +14,7 @@ from analyzer.errors import MissingEvidenceError, UsageError
 from analyzer.ingest.load import load
 from analyzer.measures.scaling import Objective
 from analyzer.model.point import Exchange, Memory
-from analyzer.report import (
-    BreakdownTables,
-    ClockFacts,
-    CollectiveRow,
-    Hidden,
-    RankBreakdown,
-    Report,
-    RunFacts,
-    StepKind,
-    SyncCauses,
-    Tool,
-    to_json,
-)
+from analyzer.report import ClockFacts, CollectiveRow, Report, RunFacts, Tool, to_json
 from analyzer.sweep import Ask, headline, sweep
 
 MS = 1_000_000

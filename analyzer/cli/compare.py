@@ -11,7 +11,6 @@ from analyzer.cli._page import page
 from analyzer.errors import UsageError
 
 RUN = click.Path(path_type=Path)
-FORMS = ("text", "json", "markdown", "html")
 
 
 @click.command()
@@ -32,13 +31,15 @@ def command(
     """
     if bool(runs) == bool(base or head) or len(runs) not in {0, 2} or bool(base) != bool(head):
         raise UsageError("name two runs, BASE and HEAD, or repeats of each with --base RUN… and --head RUN…")
-    from analyzer._compare_json import to_json  # noqa: PLC0415 (--help stays fast)
+    import rules  # noqa: PLC0415 (--help stays fast)
+    from analyzer._compare_json import to_json  # noqa: PLC0415
     from analyzer.cli._runs import reports_of  # noqa: PLC0415
     from analyzer.compare import compare  # noqa: PLC0415
+    from analyzer.plugins import offers  # noqa: PLC0415
     from analyzer.render import _compare_html, _compare_markdown, _compare_text  # noqa: PLC0415
 
     sides = (runs[:1], runs[1:]) if runs else (base, head)
-    reports = reports_of([*sides[0], *sides[1]])
+    reports = reports_of([*sides[0], *sides[1]], offers(rules, "check").values())
     comparison = compare(reports[: len(sides[0])], reports[len(sides[0]) :])
     width, color = page(out)
     rendered = {

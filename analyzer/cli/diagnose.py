@@ -33,20 +33,17 @@ def command(  # noqa: PLR0917 (a command has as many arguments as options)
 ) -> None:
     """Diagnose RUN: a directory of traces, a file, a glob, or several of them that belong together."""
     import rules  # noqa: PLC0415 (--help stays fast)
-    from analyzer import _exact_counts  # noqa: PLC0415
     from analyzer.cli._progress import progress  # noqa: PLC0415
+    from analyzer.cli._runs import run_of  # noqa: PLC0415
     from analyzer.diagnose import diagnose  # noqa: PLC0415
     from analyzer.ingest.hardware import read_hardware  # noqa: PLC0415
-    from analyzer.ingest.load import load  # noqa: PLC0415
     from analyzer.plugins import offers  # noqa: PLC0415
 
-    with progress("Reading traces") as advance:
-        run = load(*runs, advance=lambda done, whole: advance("Reading traces", done, whole))
+    run = run_of(*runs)
     if hardware:
         run = replace(run, hardware=read_hardware(hardware))
     with progress("Asking the rules"):
         report = diagnose(run, offers(rules, "check").values())
-    report.extra[_exact_counts.KEY] = _exact_counts.count(run)
     if second_opinion:
         from analyzer.ingest.hta import second_opinion as opinion  # noqa: PLC0415
 

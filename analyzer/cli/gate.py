@@ -64,10 +64,12 @@ def command(
     """
     from dataclasses import replace  # noqa: PLC0415 (--help stays fast)
 
+    import rules  # noqa: PLC0415
     from analyzer.cli import _gate_files as files  # noqa: PLC0415
     from analyzer.cli._gate_forms import rendered  # noqa: PLC0415
     from analyzer.cli._runs import reports_of  # noqa: PLC0415
     from analyzer.gate import entry, gate  # noqa: PLC0415
+    from analyzer.plugins import offers  # noqa: PLC0415
 
     if reason and not update_baseline:
         raise UsageError("--reason is kept in a baseline; pass --update-baseline with it")
@@ -79,7 +81,7 @@ def command(
     settings = replace(settings, fail_on_new=fail_on_new or settings.fail_on_new)
     kept = None if update_baseline and not baseline.exists() else files.baseline_of(baseline)
     past = files.history_of(history)
-    reports = reports_of(runs)
+    reports = reports_of(runs, offers(rules, "check").values())
     if kept is None:
         files.accept(baseline, reports, None, reason, None)
         click.echo(f"Wrote {baseline}", err=True)

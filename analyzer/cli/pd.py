@@ -39,19 +39,13 @@ def command(  # noqa: PLR0917 (a command has as many arguments as options)
 
     A run directory's run.json says the role: one for the run, or one for each rank.
     """
-    from analyzer.cli._progress import progress  # noqa: PLC0415 (--help stays fast)
-    from analyzer.ingest.load import load  # noqa: PLC0415
+    from analyzer.cli._runs import runs_of  # noqa: PLC0415 (--help stays fast)
     from analyzer.ingest.transfer_log import read_transfer_log  # noqa: PLC0415
     from analyzer.pd import pd  # noqa: PLC0415
     from analyzer.render import _pd  # noqa: PLC0415
     from analyzer.render._safe import safe  # noqa: PLC0415
 
-    places = list(dict.fromkeys(path for path in (prefill, decode, colocated) if path is not None))
-    runs = {}
-    with progress("Reading runs") as advance:
-        for done, path in enumerate(places, start=1):
-            runs[path] = load(path)
-            advance("Reading runs", done, len(places))
+    runs = runs_of([path for path in (prefill, decode, colocated) if path is not None])
     together = runs[colocated] if colocated else None
     link_bytes_per_s = link_gbps * _GIGABIT_BYTES if link_gbps else None
     logged = read_transfer_log(log) if log else None

@@ -50,13 +50,13 @@ def command(  # noqa: PLR0917 (a command has as many arguments as options)
     if wish is not None:
         emit(_foresight(paths, wish, kind, platform, form), out, force=force)
         return
-    from analyzer.ingest.points import read_points  # noqa: PLC0415 (--help stays fast)
+    from analyzer.ingest.points import is_table, read_points  # noqa: PLC0415 (--help stays fast)
     from analyzer.measures.scaling import Objective  # noqa: PLC0415
     from analyzer.render import _sweep_html, _sweep_markdown, _sweep_text  # noqa: PLC0415
     from analyzer.render._safe import safe  # noqa: PLC0415
     from analyzer.sweep import Ask, sweep, to_json  # noqa: PLC0415
 
-    tables = [path for path in paths if path.suffix.lower() == ".csv"]
+    tables = [path for path in paths if is_table(path)]
     if tables and len(tables) < len(paths):
         raise UsageError("measured points and recorded runs are two things; sweep one or the other")
     series = (
@@ -82,17 +82,14 @@ def _foresight(paths: tuple[Path, ...], wish: str, kind: str, platform: str, for
     dimension, _, degree = wish.partition("=")
     if not degree.isdecimal() or int(degree) < 1:
         raise UsageError(f"--what-if {wish}: say the axis and the degree, for example --what-if tp=8")
-    if len(paths) != 1 or paths[0].suffix.lower() in {".csv", ".json"} or form == "html":
+    if len(paths) != 1 or form == "html":
         raise UsageError("--what-if reads the traces of one run, and writes text, json or markdown")
-    from analyzer.cli._progress import progress  # noqa: PLC0415
+    from analyzer.cli._runs import run_of  # noqa: PLC0415
     from analyzer.foresight import foresee, to_json  # noqa: PLC0415
-    from analyzer.ingest.load import load  # noqa: PLC0415
     from analyzer.render import _foresight_markdown, _foresight_text  # noqa: PLC0415
     from analyzer.render._safe import safe  # noqa: PLC0415
 
-    with progress("Reading traces") as advance:
-        run = load(paths[0], advance=lambda done, whole: advance("Reading traces", done, whole))
-    found = foresee(run, dimension, int(degree), kind, platform)
+    found = foresee(run_of(paths[0]), dimension, int(degree), kind, platform)
     if form == "json":
         return to_json(found)
     return safe(_foresight_markdown.render(found) if form == "markdown" else _foresight_text.render(found))
@@ -100,15 +97,6 @@ def _foresight(paths: tuple[Path, ...], wish: str, kind: str, platform: str, for
 
 def _runs(paths: tuple[Path, ...], dimension: str, kind: str) -> Series:
     from analyzer._sweep_runs import series_of  # noqa: PLC0415
-    from analyzer.cli._progress import progress  # noqa: PLC0415
-    from analyzer.diagnose import diagnose  # noqa: PLC0415
-    from analyzer.ingest.load import load  # noqa: PLC0415
-    from analyzer.report import from_json  # noqa: PLC0415
+    from analyzer.cli._runs import reports_of  # noqa: PLC0415
 
-    reports = []
-    with progress("Reading runs") as advance:
-        for done, path in enumerate(paths, start=1):
-            is_report = path.suffix.lower() == ".json" and path.is_file()
-            reports.append(from_json(path.read_bytes(), str(path)) if is_report else diagnose(load(path), ()))
-            advance("Reading runs", done, len(paths))
-    return series_of(tuple(reports), dimension, kind)
+    return series_of(tuple(reports_of(paths)), dimension, kind)

@@ -33,13 +33,12 @@ def command(runs: tuple[str, ...], out: Path, ranks: str, from_ms: float, to_ms:
     chosen = _numbers(ranks)
     import rules  # noqa: PLC0415 (--help stays fast)
     from analyzer.cli._progress import progress  # noqa: PLC0415
+    from analyzer.cli._runs import run_of  # noqa: PLC0415
     from analyzer.diagnose import diagnose  # noqa: PLC0415
     from analyzer.export import Cut, document, timeline  # noqa: PLC0415
-    from analyzer.ingest.load import load  # noqa: PLC0415
     from analyzer.plugins import offers  # noqa: PLC0415
 
-    with progress("Reading traces") as advance:
-        run = load(*runs, advance=lambda done, whole: advance("Reading traces", done, whole))
+    run = run_of(*runs)
     until_ns = None if to_ms is None else round(to_ms * NS_PER_MS)
     line = timeline(run, Cut(chosen, round(from_ms * NS_PER_MS), until_ns))
     with progress("Asking the rules"):

@@ -23,13 +23,11 @@ class Chain:
         block: int64[m], 0 to distinct - 1; equal where block and prefix are. Order in the file does not matter.
         distinct: number of different blocks behind different prefixes.
         distinct_ids: number of different ids as logged.
-        loose_ids: ids that follow different blocks in different places, so that they do not name a prefix.
     """
 
     block: Integers
     distinct: int
     distinct_ids: int
-    loose_ids: int
 
 
 def hashed_tokens(tokens: list[int], block_tokens: int) -> list[int]:
@@ -73,11 +71,10 @@ def chained(ids: Integers, first: Integers) -> Chain:
     before[first[:-1][np.diff(first) > 0]] = ABSENT
     a_parent = np.empty(known, np.int64)
     a_parent[dense] = before
-    loose = int(np.unique(dense[before != a_parent[dense]]).size)
-    if loose == 0:
-        return Chain(dense, known, known, 0)
+    if np.array_equal(before, a_parent[dense]):
+        return Chain(dense, known, known)
     block, distinct = _renamed(dense, first, known)
-    return Chain(block, distinct, known, loose)
+    return Chain(block, distinct, known)
 
 
 def _dense(ids: Integers) -> tuple[Integers, int]:

@@ -32,9 +32,6 @@ SCHEMA = 1
 OPERATIONS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv")
 
 
-_NAMED = ("operation", "ranks", "nodes", "device", "source")
-
-
 class _Link(msgspec.Struct, forbid_unknown_fields=True):
     gigabytes_per_s: float | None = None
     hop_us: float | None = None

@@ -42,7 +42,6 @@ def origin_of(raw: RawTrace, identity: FileIdentity, device: str, used: int | No
         path=str(raw.path),
         device=device,
         device_name="" if used is None else _device_name(held.get("deviceProperties"), used),
-        backend=str(job.get("backend", "")),
         recorded_rank=_integer(job.get("rank")),
         world_size=_integer(job.get("world_size")),
         groups=tuple(_groups(job.get("pg_config"))),

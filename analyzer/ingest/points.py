@@ -26,6 +26,8 @@ CONFIGURATION = (
 )
 """What must be equal over the runs of a series."""
 IGNORED = ("run", "note")
+_HEAD_BYTES = 1024
+_GZIP = b"\x1f\x8b"
 _TERM_COLUMNS = {f"{term}_ms": term for term in TERMS}
 _NUMBERS = (
     "value_ms",
@@ -64,6 +66,18 @@ class _Row:
     numbers: dict[str, float]
     level: str
     configuration: dict[str, str]
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file is a table of points: its first line has the column of degrees or layouts, or it is named so."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES).removeprefix(b"\xef\xbb\xbf")
+    if head.lstrip()[:1] in (b"{", b"[") or head.startswith(_GZIP):
+        return False
+    titles = {title.strip(b' \t"').lower() for title in head.partition(b"\n")[0].split(b",")}
+    return bool(titles & {b"degree", b"layout"}) or path.suffix.lower() == ".csv"
 
 
 def read_points(path: Path) -> tuple[Series, ...]:

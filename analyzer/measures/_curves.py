@@ -11,7 +11,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from analyzer.stats import Floats
+from analyzer.stats.arrays import Floats
 
 INSIDE = 0.20
 """Relative error that 90 % of estimates inside the measured range stay below, with the size under test left out."""

@@ -12,11 +12,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import f
 
 from analyzer.measures._line import Reals
 from analyzer.measures._worlds import World
 from analyzer.model.events import Integers
+from analyzer.stats.tests import f_tail
 
 SURE = 1e-3
 """Chance, at most, that a way's ends keep closer together than another's though both are alike."""
@@ -119,7 +119,7 @@ def borne_out(traces: tuple[int, ...], end_ns: Reals, tried: list[Way], found: l
     usual = max(part.scatter_ns for part in found)
     if np.sqrt(2 * least) > LIKE_FOUND * usual:
         return None
-    told = all(float(f.sf(square / max(least, 1.0), other, freedom)) < SURE for square, other, _ in others)
+    told = all(f_tail(square / max(least, 1.0), other, freedom) < SURE for square, other, _ in others)
     return best if told else None
 
 

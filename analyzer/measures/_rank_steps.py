@@ -96,11 +96,6 @@ class RankSteps:
         return self._column([None if word is None else word.prefill.reused_tokens for word in self.words])
 
     @property
-    def decode_context_tokens(self) -> Integers:
-        """int64[n], keys that decoding requests attend to; ABSENT where not stated."""
-        return self._column([None if word is None else word.decode.context_tokens for word in self.words])
-
-    @property
     def is_speculative(self) -> Mask:
         """bool[n]: more tokens than requests are decoded."""
         flags = [word is not None and word.is_speculative for word in self.words]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
 
 FEWEST_DEGREES = 4
 """Three parameters fit three degrees exactly, whatever these are."""
@@ -35,6 +34,8 @@ def curve(degrees: tuple[int, ...], values_ns: tuple[float, ...]) -> Curve | Non
     """
     if len(degrees) < FEWEST_DEGREES:
         return None
+    from scipy.optimize import nnls  # noqa: PLC0415 (half a second, for sweeps only)
+
     n, y = np.array(degrees, np.float64), np.array(values_ns, np.float64)
     basis = np.column_stack((np.ones_like(n), 1 / n, n - 1))
     parts, _ = nnls(basis / y[:, None], np.ones_like(y))

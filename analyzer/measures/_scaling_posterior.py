@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analyzer.stats import Floats, standard_draws
+from analyzer.stats.arrays import Floats
+from analyzer.stats.draws import standard_draws
 
 Flags = npt.NDArray[np.bool_]
 

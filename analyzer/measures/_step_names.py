@@ -49,15 +49,11 @@ class Part:
         requests: in this half.
         tokens: scheduled for them in this step; Σq.
         context_tokens: keys that they attend to, the new ones included; Σkv.
-        squared_tokens: Σq².
-        attended_pairs: Σq·kv, to which attention work is proportional.
     """
 
     requests: int | None = None
     tokens: int | None = None
     context_tokens: int | None = None
-    squared_tokens: int | None = None
-    attended_pairs: int | None = None
 
     @property
     def reused_tokens(self) -> int | None:
@@ -111,7 +107,7 @@ _ATOM_REST = re.compile(r"\b(?P<key>sqsq|sqsk|sk|p|d)=(?P<value>\d+)")
 _CAPTURE = re.compile(r"^capture_(?P<tok>\d+)_(?P<mode>[A-Za-z_]+)$")
 _PROFILER = re.compile(r"^ProfilerStep#\d+$")
 
-_NOTHING = Part(0, 0, 0, 0, 0)
+_NOTHING = Part(0, 0, 0)
 _STAGES = {
     "EXTEND": Phase.PREFILL,
     "SPLIT_PREFILL": Phase.PREFILL,
@@ -179,7 +175,7 @@ def _sglang(step: re.Match[str]) -> StepName:
 def _atom(step: re.Match[str]) -> StepName:
     rest = {extra["key"]: int(extra["value"]) for extra in _ATOM_REST.finditer(step["rest"] or "")}
     requests, tokens = int(step["bs"]), int(step["tok"])
-    whole = Part(requests, tokens, rest.get("sk"), rest.get("sqsq"), rest.get("sqsk"))
+    whole = Part(requests, tokens, rest.get("sk"))
     if step["stage"] == "prefill":
         return StepName(Writer.ENGINE, Phase.PREFILL, requests, tokens, whole, _NOTHING)
     if not rest.get("p"):
@@ -189,7 +185,7 @@ def _atom(step: re.Match[str]) -> StepName:
 
 
 def _part(fields: dict[str, str | None], half: str) -> Part:
-    columns = ("req", "sq", "sk", "sqsq", "sqsk")
+    columns = ("req", "sq", "sk")
     return Part(*(_number(fields.get(f"{half}_{column}")) for column in columns))
 
 

@@ -11,6 +11,7 @@ from analyzer.measures.causes import causes
 from analyzer.measures.waits import wait_columns
 from analyzer.model.events import Activities
 from analyzer.model.kind import Cause, Kind
+from analyzer.model.pattern import Blend
 from analyzer.model.run import Run
 from analyzer.model.trace import Trace
 from analyzer.once import once
@@ -36,6 +37,8 @@ class Breakdown:
             first owns. The sum over the activities of a term is the term.
         subclass_ns: exclusive time of each (term, subclass); the sums over a term are the term.
         unclassified_ns: compute time of names that no pattern knows.
+        fused_ns: communication time of kernels that compute as well.
+        overlapped_ns: compute time of kernels that hold an exchange as well.
     """
 
     rank: int
@@ -50,6 +53,8 @@ class Breakdown:
     owned_ns: Nanoseconds
     subclass_ns: dict[tuple[Kind, str], int]
     unclassified_ns: int
+    fused_ns: int
+    overlapped_ns: int
 
     def term(self, kind: Kind) -> Intervals:
         """The instants of one term."""
@@ -103,6 +108,8 @@ def _split(trace: Trace, wait_ns: Nanoseconds) -> Breakdown:
         owned_ns=owned_ns,
         subclass_ns=subclass_ns,
         unclassified_ns=subclass_ns.get((Kind.COMPUTE, UNCLASSIFIED), 0),
+        fused_ns=int(owned_ns[activities.blends(Blend.FUSED)].sum()),
+        overlapped_ns=int(owned_ns[activities.blends(Blend.OVERLAPPED)].sum()),
     )
 
 

@@ -15,7 +15,7 @@ from analyzer.model.events import ABSENT, Integers
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.once import once
-from analyzer.stats import Floats
+from analyzer.stats.arrays import Floats
 from analyzer.units import duration
 
 EXPERTS = "moe_gemm"
@@ -117,7 +117,7 @@ def _of_times(time_ns: Floats) -> Load:
     whole = np.rint(time_ns).astype(np.int64)
     now, lasting = imbalance(whole), imbalance(whole.sum(axis=0))
     cause = Cause.BALANCED if now < NEGLIGIBLE else Cause.SKEW if lasting >= NEGLIGIBLE else Cause.NOISE
-    return Load(now, lasting, 1.0, cause, 1 - 1 / now)
+    return Load(now, lasting, 1.0, cause)
 
 
 def _received(run: Run, members: list[int]) -> Integers | None:

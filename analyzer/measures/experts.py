@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
-from scipy import stats
 
 from analyzer.errors import UsageError
 from analyzer.model.events import Integers
-from analyzer.stats import Floats
+from analyzer.stats.arrays import Floats
+from analyzer.stats.tests import chi_squared_tail
 
 NEGLIGIBLE = 1.05
 """Fullest rank over the mean, below which no placement is worth its cost."""
@@ -37,14 +37,12 @@ class Load:
         lasting: the same of all steps together: the part that a better placement can take away.
         random: what random routing alone would make of `imbalance`, by formula; an upper estimate.
         cause: noise falls with more tokens a step, skew does not.
-        lost_share: of the expert time of the fullest rank, lost by the mean rank in waiting for it.
     """
 
     imbalance: float
     lasting: float
     random: float
     cause: Cause
-    lost_share: float
 
     @property
     def advice(self) -> tuple[str, ...]:
@@ -120,13 +118,13 @@ def load(counts: Integers) -> Load:
     now, lasting = imbalance(counts), imbalance(sums)
     mean = sums.mean(-1, keepdims=True)
     distance = float(((sums - mean) ** 2 / mean).sum())
-    chance = float(stats.chi2.sf(distance, sums.size - len(sums))) if counts.shape[-1] > 1 else 1.0
+    chance = chi_squared_tail(distance, sums.size - len(sums)) if counts.shape[-1] > 1 else 1.0
     if now < NEGLIGIBLE:
         cause = Cause.BALANCED
     else:
         cause = Cause.SKEW if chance < CHANCE and lasting >= NEGLIGIBLE else Cause.NOISE
     tokens = float(counts[counts.sum(-1) > 0].mean())
-    return Load(now, lasting, random_imbalance(counts.shape[-1], tokens), cause, 1 - 1 / now)
+    return Load(now, lasting, random_imbalance(counts.shape[-1], tokens), cause)
 
 
 def rebalanced(counts: Integers, ranks: int, redundant: int = 0) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from analyzer.model.point import TERMS, Point
-from analyzer.stats import expected_maximum
+from analyzer.stats.draws import expected_maximum
 from analyzer.units import duration, share, size
 
 UNEXPLAINED = "unexplained"

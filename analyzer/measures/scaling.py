@@ -20,7 +20,7 @@ from analyzer.measures._scaling_posterior import (
     suspects,
 )
 from analyzer.model.point import Point
-from analyzer.stats import Floats
+from analyzer.stats.arrays import Floats
 from analyzer.units import count, share
 
 PAST_CONFIDENCE = 0.95

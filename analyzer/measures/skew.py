@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binomtest
 
 from analyzer.errors import MissingEvidenceError
 from analyzer.intervals import Nanoseconds
@@ -21,6 +20,7 @@ from analyzer.measures.waits import GroupWaits, Verdict, judge, waits
 from analyzer.model.events import Mask
 from analyzer.model.run import Run
 from analyzer.once import once
+from analyzer.stats.tests import binomial_tail, wilson_interval
 
 PERSISTENT = 0.5
 """Share of the calls whose last rank is told, and of the group's waiting, beyond which a rank's lateness is no chance."""  # noqa: E501
@@ -207,14 +207,13 @@ def _chance(mine: Mask, calls: Mask, size: int) -> float:
     """Of being last so often in these calls if all ranks of so many were alike; 1 where there are none."""
     if not calls.any():
         return 1.0
-    return float(binomtest(int(mine.sum()), int(calls.sum()), 1 / size, "greater").pvalue)
+    return binomial_tail(int(mine.sum()), int(calls.sum()), 1 / size)
 
 
 def _interval(times: int, calls: int) -> tuple[float, float]:
     if calls == 0:
         return 0.0, 1.0
-    found = binomtest(times, calls).proportion_ci(CONFIDENCE, "wilson")
-    return float(found.low), float(found.high)
+    return wilson_interval(times, calls, CONFIDENCE)
 
 
 def _own_share(start_ns: Reals, way: Approach, last: Nanoseconds) -> Reals:

@@ -14,7 +14,7 @@ from analyzer.model.events import ABSENT, Integers, Mask
 from analyzer.model.run import Run
 from analyzer.model.trace import Trace
 from analyzer.once import once
-from analyzer.stats import Floats
+from analyzer.stats.arrays import Floats
 from analyzer.units import duration, share
 
 HANDED_OVER = ("send_recv", "send", "recv", "barrier", "comm_setup")

@@ -47,7 +47,6 @@ class StepSummary:
         median_ns: first to last activity of a step; of a host without an accelerator, its annotation.
         p90_ns: the same, 90th percentile.
         period_ns: median time from the start of a step to the start of the next; None where no step has a next.
-        p90_period_ns: the same, 90th percentile.
         median_tokens: scheduled in a step, None where not stated.
         median_requests: in a step, None where not stated.
         speculative: steps that verify drafts, over all ranks.
@@ -61,7 +60,6 @@ class StepSummary:
     median_ns: int
     p90_ns: int
     period_ns: int | None
-    p90_period_ns: int | None
     median_tokens: int | None
     median_requests: int | None
     speculative: int
@@ -131,7 +129,6 @@ def _summary(kind: str, found: Sequence[RankSteps], terms: Sequence[Mapping[str,
         median_ns=int(np.median(span_ns)),
         p90_ns=int(np.percentile(span_ns, 90)),
         period_ns=_median(period_ns),
-        p90_period_ns=int(np.percentile(period_ns, 90)) if period_ns.size else None,
         median_tokens=_median(_stated(pooled.of([rank.tokens for rank in found]))),
         median_requests=_median(_stated(pooled.of([rank.requests for rank in found]))),
         speculative=sum(

@@ -9,6 +9,7 @@ import numpy as np
 from analyzer.measures.breakdown import breakdown
 from analyzer.model.events import ABSENT, Integers, Mask
 from analyzer.model.kind import Kind
+from analyzer.model.pattern import Blend
 from analyzer.model.run import Run
 from analyzer.model.trace import Trace
 from analyzer.once import once
@@ -31,11 +32,11 @@ class Traffic:
         count: calls of the rank that has most.
         message_bytes: median over calls that record it (the reduced tensor, the gathered output, the scattered input);
             None where no call does.
-        total_bytes: sum over calls of one rank, mean over ranks; None where any call has none.
         median_ns: median duration of a call on a rank, waiting included.
         busy_ns: union of the calls, mean over ranks.
         exposed_ns: the part of it under no compute, mean over ranks, waiting included.
         names: distinct kernel names.
+        fused: whether one of these kernels computes as well.
     """
 
     kind: str
@@ -43,11 +44,11 @@ class Traffic:
     name: str
     count: int
     message_bytes: int | None
-    total_bytes: int | None
     median_ns: int
     busy_ns: int
     exposed_ns: int
     names: tuple[str, ...]
+    fused: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +60,7 @@ class _Calls:
     busy_ns: int
     exposed_ns: int
     names: frozenset[str]
+    fused: bool
 
 
 @once
@@ -75,6 +77,7 @@ def traffic(run: Run) -> tuple[Traffic, ...]:
                 busy.total_ns,
                 (busy - part.compute).total_ns,
                 frozenset(activities.name.tolist()),
+                bool(activities.blends(Blend.FUSED).any()),
             )
             parts.setdefault(key, []).append(calls)
     rows_ = [_summary(key, calls) for key, calls in parts.items()]
@@ -130,9 +133,9 @@ def _summary(key: tuple[str, tuple[int, ...], str], calls: list[_Calls]) -> Traf
         name=name,
         count=max(part.duration_ns.size for part in calls),
         message_bytes=int(np.median(known)) if known.size else None,
-        total_bytes=int(known.sum()) // len(calls) if known.size == stated.size else None,
         median_ns=int(np.median(durations)),
         busy_ns=sum(part.busy_ns for part in calls) // len(calls),
         exposed_ns=sum(part.exposed_ns for part in calls) // len(calls),
         names=tuple(sorted(frozenset().union(*(part.names for part in calls)))),
+        fused=any(part.fused for part in calls),
     )

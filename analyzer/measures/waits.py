@@ -82,11 +82,6 @@ class GroupWaits:
         """Waiting as a share of the time in these collectives."""
         return float(self.wait_ns.sum() / max(int(self.duration_ns.sum()), 1))
 
-    @property
-    def total_error_ns(self) -> int:
-        """What the clock's error can add to or take from the total: it may lie on one side in every call."""
-        return self.error_ns * int(np.count_nonzero(self.group.row != ABSENT))
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Waits:

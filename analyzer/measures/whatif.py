@@ -20,7 +20,8 @@ from analyzer.measures.time_classes import (
     Sort,
     Step,
 )
-from analyzer.stats import Floats, expected_maximum
+from analyzer.stats.arrays import Floats
+from analyzer.stats.draws import expected_maximum
 from analyzer.units import duration
 
 DRAWS = 2000

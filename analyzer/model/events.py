@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from analyzer.intervals import Intervals, Nanoseconds
 from analyzer.model.kind import Kind
-from analyzer.model.pattern import Pattern
+from analyzer.model.pattern import Blend, Pattern
 
 Integers = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -143,6 +143,11 @@ class Activities(Events):
         words = ["other" if pattern is None else pattern.subclass for pattern in self.patterns]
         table = Labels.of(words)
         return Labels(table.values, table.codes[self.name.codes] if words else self.name.codes)
+
+    def blends(self, blend: Blend) -> Mask:
+        """bool[n]: kernels that do the work of two classes in this way."""
+        table = [pattern is not None and pattern.blend is blend for pattern in self.patterns]
+        return np.array(table or [False], np.bool_)[self.name.codes]
 
     def take(self, rows: Mask | Integers | slice) -> Activities:
         """The chosen rows, which keep their order."""

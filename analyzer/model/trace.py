@@ -83,7 +83,6 @@ class Origin:
         path: file as found.
         device: `cuda`, `rocm`, `npu`, `xpu`, `mtia`, `mlu`, or `cpu` for a host without an accelerator.
         device_name: as the driver calls it, "" where not recorded.
-        backend: torch.distributed backend, "" where not recorded.
         recorded_rank: rank that the trace states, None where it does not.
         world_size: of the default process group, None where not recorded.
         groups: process groups this rank is in; `group_count` counts those of all ranks.
@@ -99,7 +98,6 @@ class Origin:
     path: str
     device: str
     device_name: str = ""
-    backend: str = ""
     recorded_rank: int | None = None
     world_size: int | None = None
     groups: tuple[ProcessGroup, ...] = ()

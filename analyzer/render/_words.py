@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from analyzer._breakdown_facts import RankBreakdown, StepKind
 from analyzer._ladder_facts import LadderRow
 from analyzer._waiting_facts import GroupWaiting, LateRankRow, LateReason
-from analyzer.report import CollectiveRow, FindingRow, RankBreakdown, RunFacts, StepKind
+from analyzer.report import CollectiveRow, FindingRow, RunFacts
 from analyzer.units import count, duration, ranks, rate, share, size
 
 TERMS = (("compute", "compute"), ("communication", "comm."), ("movement", "move"), ("sync", "idle"))
@@ -81,6 +82,23 @@ def idle(rows: list[RankBreakdown]) -> list[str]:
     window_ns = sum(row.window_ns for row in rows)
     causes = {cause: sum(getattr(row.sync_causes, key) for row in rows) for key, cause in CAUSES.items()}
     return [f"{cause} {part(ns, window_ns)}" for cause, ns in sorted(causes.items(), key=lambda item: -item[1]) if ns]
+
+
+def blended(rows: list[RankBreakdown]) -> list[str]:
+    """Time of kernels that do the work of two terms, as shares of all windows; each counts as one of them only."""
+    window_ns = sum(row.window_ns for row in rows)
+    fused_ns, overlapped_ns = (sum(row.fused_ns or 0 for row in rows), sum(row.overlapped_ns or 0 for row in rows))
+    lines = []
+    if fused_ns:
+        lines.append(f"fused: {part(fused_ns, window_ns)} is communication in kernels that compute as well")
+    if overlapped_ns:
+        lines.append(f"overlapped: {part(overlapped_ns, window_ns)} is compute in kernels with an exchange inside")
+    return lines
+
+
+def kind(row: CollectiveRow) -> str:
+    """What the calls do, marked where their kernels compute as well."""
+    return f"{row.kind} (fused)" if row.fused else row.kind
 
 
 def waiting(row: CollectiveRow) -> str:

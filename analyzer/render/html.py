@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 
+from analyzer._breakdown_facts import RankBreakdown
 from analyzer.render import _words as words
 from analyzer.render._page_html import LIMITS, clip, page
 from analyzer.render._safe import safe
 from analyzer.render._second_opinion import hta_lines
-from analyzer.report import RankBreakdown, Report
+from analyzer.report import Report
 from analyzer.rule import Question
 
 SUFFIX = ".html"

@@ -94,6 +94,7 @@ def _answers(report: Report) -> str:
 
 def _time(report: Report) -> str:
     parts = [_ranks(report), f"Idle: {', '.join(words.idle(report.breakdown.per_rank)) or 'never'}."]
+    parts += [f"{text(line)}." for line in words.blended(report.breakdown.per_rank)]
     if report.breakdown.steps:
         parts.append(_steps(report))
     if report.collectives:
@@ -109,7 +110,7 @@ def _ranks(report: Report) -> str:
         (
             str(row.rank),
             duration(row.window_ns),
-            *(words.part(getattr(row, f"{term}_ns"), row.window_ns) for term, _ in words.TERMS),
+            *(words.part(row.by_term[term], row.window_ns) for term, _ in words.TERMS),
         )
         for row in rows[:SHOWN_RANKS]
     ]
@@ -140,7 +141,7 @@ def _collectives(report: Report) -> str:
     titles = ("collective", "axis", "ranks", *figures, "rung", "speed")
     rows = [
         (
-            text(row.kind),
+            text(words.kind(row)),
             text(row.dimension),
             words.members(row),
             f"{row.count:,}",

@@ -7,13 +7,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from analyzer._breakdown_facts import RankBreakdown, StepKind
 from analyzer._ladder_facts import LadderRow
 from analyzer._waiting_facts import WaitingTable
 from analyzer.render import _words as words
 from analyzer.render._console import printed
 from analyzer.render._safe import safe
 from analyzer.render._second_opinion import hta_lines
-from analyzer.report import Answer, CollectiveRow, FindingRow, RankBreakdown, Report, StepKind
+from analyzer.report import Answer, CollectiveRow, FindingRow, Report
 from analyzer.units import count, duration, share
 
 SUFFIX = ".txt"
@@ -99,7 +100,7 @@ def _ranks(rows: list[RankBreakdown], width: int, fold: int) -> list[RenderableT
     table.add_column(" ".join(f"{_MARKS[term][0]} {short}" for term, short in words.TERMS), no_wrap=True)
     shown = rows[: fold * SHOWN_RANKS]
     for row in shown:
-        parts = [getattr(row, f"{term}_ns") / max(row.window_ns, 1) for term, _ in words.TERMS]
+        parts = [row.by_term[term] / max(row.window_ns, 1) for term, _ in words.TERMS]
         table.add_row(str(row.rank), duration(row.window_ns), *map(share, parts), _bar(parts, cells))
     if len(shown) == len(rows):
         return [table]
@@ -129,6 +130,7 @@ def _idle(rows: list[RankBreakdown]) -> RenderableType:
     lines = [f"idle: {', '.join(named)}"] if named else []
     if hidden_ns:
         lines.append(f"hidden under compute: communication {words.part(hidden_ns, window_ns)}")
+    lines += words.blended(rows)
     unknown_ns, busy_ns = sum(row.unclassified_ns for row in rows), sum(row.device_busy_ns for row in rows)
     lines.append(f"unclassified kernels: {words.part(unknown_ns, busy_ns)} of busy time")
     return Text("\n".join(lines))
@@ -158,7 +160,7 @@ def _collectives(rows: list[CollectiveRow], fold: int) -> list[RenderableType]:
             words.speed(row),
         )
         figures = (f"{row.count:,}", words.moved(row.bytes), duration(row.median_ns), words.waiting(row))
-        table.add_row(row.kind, row.dimension, words.members(row), *figures, *(speeds if more else ()))
+        table.add_row(words.kind(row), row.dimension, words.members(row), *figures, *(speeds if more else ()))
     return [table, *_rest(len(rows) - len(shown), "… and {} (--format json has all)", "more kind")]
 
 
