@@ -1,7 +1,6 @@
 """The `shardscope` command: subcommands on demand, user errors as one line, exit codes."""
 
 import sys
-from importlib.metadata import packages_distributions, version
 from typing import NoReturn
 
 import click
@@ -10,6 +9,7 @@ from analyzer import cli
 from analyzer.cli._on_demand import OnDemand
 from analyzer.errors import ShardscopeError
 from analyzer.render._safe import safe
+from analyzer.version import VERSION
 
 STOPPED = 130
 """Exit code of a program that Ctrl-C ended, as shells have it."""
@@ -20,7 +20,7 @@ class _Commands(OnDemand):
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="shardscope")
+@click.version_option(VERSION)
 def shardscope() -> None:
     """Where does the time of LLM inference go, which data stopped being local, would fewer ranks be faster?"""
 
@@ -47,11 +47,13 @@ def main() -> None:
             raise
         _exit(f"{error.filename}: {error.strerror}; name a file or directory that this user may read")
     except (ImportError, AttributeError) as error:
+        from importlib.metadata import packages_distributions  # noqa: PLC0415 (25 ms, on the way to an error only)
+
         owners = packages_distributions().get("rules", [])
         if set(owners) <= {"shardscope"}:
             raise
         click.echo(
-            f"shardscope {version('shardscope')}: another distribution installed a package named 'rules' "
+            f"shardscope {VERSION}: another distribution installed a package named 'rules' "
             f"({', '.join(sorted(set(owners)))}) over this one ({error}); install in an environment of its own: "
             "uv tool install shardscope",
             err=True,

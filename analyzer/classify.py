@@ -25,7 +25,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_:<>/ ,&=-]|\\[.(){}|^$*+?\[\]]")
 
 class _Alternative(NamedTuple):
     needle: str
-    claims: Callable[[str], re.Match[str] | None]
+    text: str
     pattern: Pattern
 
 
@@ -46,42 +46,45 @@ def classify(names: tuple[str, ...]) -> tuple[Pattern | None, ...]:
 
 
 def _claim(name: str) -> Pattern | None:
-    for needle, claims, pattern in _alternatives():
-        if needle in name and claims(name):
+    for needle, text, pattern in _alternatives():
+        if needle in name and _expression(text)(name):
             return pattern
     return None
 
 
 @cache
 def _alternatives() -> tuple[_Alternative, ...]:
-    return tuple(_alternative(text, one) for one in patterns() for text in _split(one.match))
+    return tuple(_Alternative(_needle(atoms), "".join(atoms), one) for one in patterns() for atoms in _split(one.match))
 
 
-def _alternative(text: str, pattern: Pattern) -> _Alternative:
+@cache
+def _expression(text: str) -> Callable[[str], re.Match[str] | None]:
+    """Compiled when a name first holds its needle: a run meets a tenth of the expressions."""
     compiled = re.compile(text)
     # `search` tries an anchored expression at every place of the name.
-    return _Alternative(_needle(text), compiled.match if text.startswith("^") else compiled.search, pattern)
+    return compiled.match if text.startswith("^") else compiled.search
 
 
-def _split(match: str) -> Iterator[str]:
-    """The alternatives of the outermost level."""
-    depth, text = 0, ""
+def _split(match: str) -> Iterator[list[str]]:
+    """The alternatives of the outermost level, each as its atoms."""
+    depth, atoms = 0, list[str]()
     for atom in _ATOM.findall(match):
         if atom == "|" and depth == 0:
-            yield text
-            text = ""
+            yield atoms
+            atoms = []
             continue
         depth += (atom == "(") - (atom == ")")
-        text += atom
-    yield text
+        atoms.append(atom)
+    yield atoms
 
 
-def _needle(text: str) -> str:
-    """The longest run of characters that every match of `text` contains, empty where there is none."""
+def _needle(atoms: list[str]) -> str:
+    """The longest run of characters that every match contains, empty where there is none."""
     runs, depth = [""], 0
-    for atom in _ATOM.findall(text):
-        depth += (atom == "(") - (atom == ")")
-        if depth == 0 and _PLAIN.fullmatch(atom):
+    for atom in atoms:
+        if atom in "()":
+            depth += 1 if atom == "(" else -1
+        if depth == 0 and (atom.isalnum() or _PLAIN.fullmatch(atom)):
             runs[-1] += atom[-1]
         else:
             if atom[0] in "?*{" and depth == 0:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from importlib.metadata import version
 
 import msgspec
 
@@ -22,6 +21,7 @@ from analyzer.report import SCHEMA, Answer, FindingEvidence, FindingRow, Report,
 from analyzer.rule import Question, Rule
 from analyzer.tables import breakdown_tables, collective_rows, run_facts, scaling_facts, step_rows
 from analyzer.units import count, share
+from analyzer.version import VERSION
 
 Found = tuple[Rule, Finding]
 
@@ -41,7 +41,7 @@ def diagnose(run: Run, rules: Iterable[Rule]) -> Report:
     steps = max((row.count for row in step_rows(run)), default=0)
     return Report(
         schema=SCHEMA,
-        tool=Tool("shardscope", version("shardscope")),
+        tool=Tool("shardscope", VERSION),
         run=run_facts(run),
         breakdown=breakdown_tables(run),
         collectives=collective_rows(run),

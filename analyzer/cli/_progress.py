@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Timer
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 PATIENCE_S = 1.0
 
@@ -18,6 +16,22 @@ Advance = Callable[[str, float, float], None]
 @contextmanager
 def progress(title: str) -> Iterator[Advance]:
     """Yield `advance`; the bar appears after a second, whether or not anything advanced, and leaves nothing behind."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield _unseen
+        return
+    with _bar(title) as advance:
+        yield advance
+
+
+def _unseen(what: str, done: float, whole: float) -> None:
+    """Nobody looks."""
+
+
+@contextmanager
+def _bar(title: str) -> Iterator[Advance]:
+    from rich.console import Console  # noqa: PLC0415 (for a terminal only)
+    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
     console = Console(stderr=True)
     bar = Progress(TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), console=console, transient=True)
     tasks: dict[str, TaskID] = {title: bar.add_task(title, total=None)}

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
-from multiprocessing import get_context
 from os import cpu_count
 from pathlib import Path
 
@@ -101,6 +99,9 @@ def _read_all(found: Found, detail: Detail) -> Iterator[tuple[Path, Traces | str
         outcomes = map(_read_one, jobs)
         yield from zip((path for path, _, _ in jobs), _or_raise(outcomes, named=found.named), strict=True)
         return
+    from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415 (20 ms, for large files only)
+    from multiprocessing import get_context  # noqa: PLC0415
+
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         outcomes = pool.map(_read_one, jobs)
         yield from zip((path for path, _, _ in jobs), _or_raise(outcomes, named=found.named), strict=True)
