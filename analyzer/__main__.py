@@ -5,10 +5,10 @@ from typing import NoReturn
 
 import click
 
-from analyzer import cli
-from analyzer.cli._on_demand import OnDemand
+from analyzer.cli import commands
+from analyzer.cli.on_demand import OnDemand
 from analyzer.errors import ShardscopeError
-from analyzer.render._safe import safe
+from analyzer.render.safe import safe
 from analyzer.version import VERSION
 
 STOPPED = 130
@@ -16,7 +16,7 @@ STOPPED = 130
 
 
 class _Commands(OnDemand):
-    package = cli
+    package = commands
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

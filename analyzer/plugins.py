@@ -7,12 +7,12 @@ from typing import Any
 
 
 def names(package: ModuleType) -> list[str]:
-    """Public modules of `package`, sorted, without importing them."""
-    return sorted(module.name for module in iter_modules(package.__path__) if not module.name.startswith("_"))
+    """Modules of `package`, sorted, without importing them; folders in it hold helpers and are no plug-ins."""
+    return sorted(module.name for module in iter_modules(package.__path__) if not module.ispkg)
 
 
 def offers(package: ModuleType, attribute: str) -> dict[str, Any]:
-    """`attribute` of every public module of `package`, by module name, sorted.
+    """`attribute` of every module of `package`, by module name, sorted.
 
     Raises:
         ImportError: a module cannot be imported; a broken plugin is never silently absent.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from analyzer.finding import Finding
 from analyzer.model.run import Run
+from analyzer.schema.finding import Finding
 
 Check = Callable[[Run], Iterator[Finding]]
 

@@ -6,7 +6,7 @@ keys are and merges the parts.
 
 import click
 
-from collectors._options import command as workload
+from collectors.torchrun.options import command as workload
 
 ATTENTION = click.Option(
     ["--attention"],

@@ -3,6 +3,6 @@
 Keys and values of every sequence are split by position while decoding; partial attention is merged by log-sum-exp.
 """
 
-from collectors._options import command as workload
+from collectors.torchrun.options import command as workload
 
 command = workload("dcp", __doc__, divides={"context": 1})

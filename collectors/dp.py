@@ -5,7 +5,7 @@ Whole replicas with their own sequences, kept in step by one small all-reduce be
 
 import click
 
-from collectors._options import command as workload
+from collectors.torchrun.options import command as workload
 
 IDLE = click.Option(
     ["--idle-steps"],

@@ -6,7 +6,7 @@ them and come back by all-to-all.
 
 import click
 
-from collectors._options import command as workload
+from collectors.torchrun.options import command as workload
 
 SKEW = click.Option(
     ["--skew"],

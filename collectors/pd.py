@@ -6,7 +6,7 @@ Degrees are prefill + decode ranks: 1+1, 2+1.
 
 import click
 
-from collectors._options import command as workload
+from collectors.torchrun.options import command as workload
 
 TRANSFER = click.Option(
     ["--transfer"],

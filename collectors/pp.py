@@ -4,6 +4,6 @@ Consecutive layers on each rank. Prefill runs PyTorch's GPipe schedule with as m
 as many in flight.
 """
 
-from collectors._options import command as workload
+from collectors.torchrun.options import command as workload
 
 command = workload("pp", __doc__, divides={"layers": 1, "batch": 1})

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from analyzer.errors import UsageError
-from collectors._server_options import CLIENTS, need, server_options
+from collectors.servers.options import CLIENTS, need, server_options
 
 
 @click.command()
@@ -27,7 +27,7 @@ def command(*, by_stage: bool, **options: Any) -> None:  # noqa: ANN401 -- click
     if not options["urls"]:
         raise UsageError("give --url URL of a running server, for example --url http://127.0.0.1:30000")
     need(CLIENTS)
-    from collectors._collect_servers import collect_from_servers  # noqa: PLC0415 -- not for --help
-    from collectors._sglang_server import SglangServer  # noqa: PLC0415 -- not for --help
+    from collectors.servers.collect import collect_from_servers  # noqa: PLC0415 -- not for --help
+    from collectors.servers.sglang_server import SglangServer  # noqa: PLC0415 -- not for --help
 
     collect_from_servers(SglangServer(), options, by_stage=by_stage)

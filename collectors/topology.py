@@ -10,10 +10,10 @@ from pathlib import Path
 import click
 
 from analyzer.errors import RunNotFoundError, TraceFormatError, UsageError
-from collectors import _topology_host as linux
-from collectors._topology import Placement
-from collectors._topology_snapshot import PARSERS, RANK_TABLE, SCHEMA, Snapshot
-from collectors._topology_xml import lstopo_host
+from collectors.hosts import linux
+from collectors.hosts.fabric import Placement
+from collectors.hosts.snapshot import PARSERS, RANK_TABLE, SCHEMA, Snapshot
+from collectors.hosts.topology_xml import lstopo_host
 
 FILE_NAME = "topology.json"
 

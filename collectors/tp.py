@@ -4,6 +4,6 @@ A small transformer whose heads, feed-forward columns and vocabulary are split b
 prefill and decode; one run directory for each degree.
 """
 
-from collectors._options import command as workload
+from collectors.torchrun.options import command as workload
 
 command = workload("tp", __doc__, divides={"heads": 1, "kv_heads": 1, "ffn": 1, "vocab": 1})

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from analyzer.errors import UsageError
-from collectors._server_options import CLIENTS, json_object, need, server_options
+from collectors.servers.options import CLIENTS, json_object, need, server_options
 
 
 @click.command()
@@ -30,12 +30,12 @@ def command(*, offline: str | None, engine_args: Path | None, **options: Any) ->
         raise UsageError("give either --url or --offline MODEL")
     if offline:
         need(("vllm",))
-        from collectors._vllm_offline import collect_offline  # noqa: PLC0415 -- not for --help
+        from collectors.servers.vllm_offline import collect_offline  # noqa: PLC0415 -- not for --help
 
         collect_offline(offline, json_object(engine_args), options)
         return
     need(CLIENTS)
-    from collectors._collect_servers import collect_from_servers  # noqa: PLC0415 -- not for --help
-    from collectors._vllm_server import VllmServer  # noqa: PLC0415 -- not for --help
+    from collectors.servers.collect import collect_from_servers  # noqa: PLC0415 -- not for --help
+    from collectors.servers.vllm_server import VllmServer  # noqa: PLC0415 -- not for --help
 
     collect_from_servers(VllmServer(), options)

@@ -29,11 +29,11 @@ Imbalance as maximum over mean: a barrier makes every step as long as its slowes
 
 from collections.abc import Iterator
 
-from analyzer.finding import Basis, Evidence, Finding, Severity
 from analyzer.measures.breakdown import breakdown
 from analyzer.measures.cost import mean_window_ns
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Severity
 from analyzer.units import share
 
 EXCESS = 0.10

@@ -26,9 +26,9 @@ A run recorded on purpose on some ranks of a large job. The figures of these ran
 from collections.abc import Iterator
 
 from analyzer.errors import MissingEvidenceError
-from analyzer.finding import Basis, Evidence, Finding, Severity
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Severity
 from analyzer.units import count
 
 

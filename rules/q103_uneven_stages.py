@@ -27,11 +27,11 @@ Cycle = slowest stage; speed-up over one rank = sum of stages / slowest stage.
 
 from collections.abc import Iterator
 
-from analyzer.finding import Basis, Evidence, Finding, Severity
 from analyzer.measures.breakdown import breakdown
 from analyzer.measures.stages import stages
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Severity
 
 NOTABLE = 0.05
 """Of a step, mean over stages."""

@@ -29,11 +29,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from analyzer.finding import Basis, Evidence, Finding, Severity
 from analyzer.measures.cost import mean_window_ns
-from analyzer.measures.steps import steps
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Severity
+from analyzer.steps.steps import steps
 from analyzer.units import share
 
 NOTABLE = 0.10

@@ -26,10 +26,10 @@ Process groups as torch writes them into `distributedInfo`.
 
 from collections.abc import Iterator
 
-from analyzer.finding import Basis, Evidence, Finding, Severity
 from analyzer.model.layout import CONTRADICTION
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Severity
 
 
 @rule(

@@ -28,12 +28,12 @@ CUDA C++ Best Practices Guide, data transfer between host and device.
 
 from collections.abc import Iterator
 
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.cost import cost, exposed
 from analyzer.measures.moves import moves
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import count, share
 
 NOTABLE = 0.01

@@ -26,12 +26,12 @@ Williams et al., Roofline, 2009: work without arithmetic is bound by memory.
 
 from collections.abc import Iterator
 
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.cost import cost, exposed
 from analyzer.measures.moves import moves
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import share
 
 NOTABLE = 0.03

@@ -27,11 +27,11 @@ Dao et al., FlashAttention, 2022.
 
 from collections.abc import Iterator
 
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.cost import cost, exposed
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import share
 
 NOTABLE = 0.02

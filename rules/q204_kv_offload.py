@@ -27,12 +27,12 @@ Kernel names of vLLM `_swap_blocks_kernel` and SGLang HiCache `transfer_kernel_i
 
 from collections.abc import Iterator
 
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.cost import cost, exposed
 from analyzer.measures.moves import moves
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import share
 
 NOTABLE = 0.01

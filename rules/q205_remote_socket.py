@@ -30,11 +30,11 @@ memory of files that are mapped counts where it was first read.
 from collections.abc import Iterator
 
 from analyzer.errors import MissingEvidenceError
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.cost import cost, exposed
 from analyzer.model.kind import Cause, Kind
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import ranks, share
 
 MOSTLY = 0.5

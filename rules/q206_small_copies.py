@@ -32,13 +32,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.chains import beyond_the_longest, chains
 from analyzer.measures.cost import longest, mean_window_ns
 from analyzer.model.events import ABSENT
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import share, size
 
 SMALL_BYTES = 64 << 10

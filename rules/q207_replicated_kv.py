@@ -28,10 +28,10 @@ Grouped-query attention: Ainslie et al., 2023. vLLM, `num_kv_heads = max(1, tota
 
 from collections.abc import Iterator
 
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.kv_copies import kv_copies
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import count, size
 
 

@@ -29,10 +29,10 @@ DeepSeek-V2, 2024, section 2.1; SGLang, data-parallel attention for DeepSeek mod
 
 from collections.abc import Iterator
 
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.kv_copies import kv_copies
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import size
 
 GRAVE = 4

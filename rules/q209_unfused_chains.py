@@ -33,11 +33,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.chains import beyond_the_longest, chains
 from analyzer.measures.cost import longest, mean_window_ns
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import share
 
 POINTWISE = ("elementwise", "norm", "activation", "reduce", "rope", "quantize")

@@ -28,13 +28,13 @@ DeepEP, README and legacy documentation; vLLM and SGLang server arguments.
 
 from collections.abc import Iterator
 
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.breakdown import breakdown
 from analyzer.measures.cost import cost, exposed, longest
 from analyzer.measures.waits import is_told
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import share
 
 EXCHANGES = ("dispatch", "combine", "all_to_all")

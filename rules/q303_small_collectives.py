@@ -28,13 +28,13 @@ Measured small-message times of NCCL and custom all-reduce on A100, H100 and B20
 from collections.abc import Iterator
 
 from analyzer.errors import MissingEvidenceError
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.skew import group_waiting
 from analyzer.measures.traffic import Traffic, traffic
 from analyzer.measures.waits import is_told
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import share, size
 
 SMALL_BYTES = 64 << 10

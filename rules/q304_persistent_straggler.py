@@ -30,12 +30,12 @@ The last arrival of each collective on one clock; a binomial test against equal 
 
 from collections.abc import Iterator
 
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.skew import late_ranks
 from analyzer.measures.traffic import traffic
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import duration, ranks, share
 
 HOST = ("launch", "blocked")

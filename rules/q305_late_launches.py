@@ -28,12 +28,12 @@ Launch correlation of the PyTorch profiler; the last arrival of each collective 
 
 from collections.abc import Iterator
 
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.skew import late_ranks
 from analyzer.measures.traffic import traffic
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import duration, ranks, share
 
 NOTABLE = 0.02

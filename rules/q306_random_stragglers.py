@@ -28,13 +28,13 @@ Latest arrival and shortest duration of each collective, both; expected maximum 
 
 from collections.abc import Iterator
 
-from analyzer.finding import Basis, Evidence, Finding, Severity
 from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.skew import late_ranks
 from analyzer.measures.traffic import traffic
 from analyzer.measures.waits import Verdict, waits
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Severity
 from analyzer.units import ranks, share
 
 NOTABLE = 0.10

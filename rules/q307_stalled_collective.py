@@ -29,7 +29,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.traffic import SETUP, message_bytes
 from analyzer.measures.waits import wait_columns
@@ -38,6 +37,7 @@ from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.model.trace import Trace
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import duration, share
 
 TIMES = 10.0

@@ -29,13 +29,13 @@ NCCL's latency constants (src/graph/tuning.cc): 0.6 Âµs a hop over NVLink, 2.7 Â
 
 from collections.abc import Iterator
 
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.links import LinkUse, links, unplaced
 from analyzer.measures.traffic import traffic
 from analyzer.model.run import Run
 from analyzer.model.topology import NETWORK
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import count, duration, ranks, share, size
 
 EACH_LAYER = ("all_reduce", "reduce_scatter", "all_gather", "dispatch", "combine", "all_to_all")

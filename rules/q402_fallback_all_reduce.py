@@ -28,11 +28,11 @@ vLLM custom all-reduce size limits (all_reduce_utils.py); measured small-message
 from collections.abc import Iterator
 
 from analyzer.errors import MissingEvidenceError
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.traffic import traffic
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import share
 
 ENGINES = ("vllm", "sglang")

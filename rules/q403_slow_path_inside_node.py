@@ -29,13 +29,13 @@ small pays latency only.
 from collections.abc import Iterator
 from itertools import combinations
 
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.links import LinkUse, links, unlinked, unplaced
 from analyzer.measures.traffic import traffic
 from analyzer.model.run import Run
 from analyzer.model.topology import PCIE, PEER, SOCKET, Topology, rung_of
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import ranks, share
 
 EACH_LAYER = ("all_reduce", "reduce_scatter", "all_gather", "dispatch", "combine", "all_to_all")

@@ -29,13 +29,13 @@ NCCL, src/graph (rings are given the nearest NIC, channels alternate between equ
 from collections import Counter
 from collections.abc import Iterator
 
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.links import LinkUse, links, unlinked, unplaced
 from analyzer.measures.traffic import traffic
 from analyzer.model.run import Run
 from analyzer.model.topology import NETWORK, Topology
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import count, ranks, share
 
 NOTABLE = 0.05

@@ -28,12 +28,12 @@ from collections.abc import Iterator
 from statistics import median
 
 from analyzer.errors import MissingEvidenceError
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.links import LinkUse, links
 from analyzer.measures.traffic import Traffic, traffic
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import duration, ranks, size
 
 SLOWER = 1.3

@@ -26,13 +26,13 @@ NCCL, environment variables (NCCL_IB_DISABLE, NCCL_NET, NCCL_P2P_DISABLE, NCCL_P
 
 from collections.abc import Iterator
 
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.links import links, unlinked, unplaced
 from analyzer.measures.traffic import traffic
 from analyzer.model.run import Run
 from analyzer.model.topology import NETWORK, PEER
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import ranks, share
 
 NOTABLE = 0.05

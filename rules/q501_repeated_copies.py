@@ -31,10 +31,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from analyzer.errors import MissingEvidenceError
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.model.events import ABSENT
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import size
 
 REPEATS = 8

@@ -32,11 +32,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from analyzer.errors import MissingEvidenceError
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.reuse import counted_reuse
-from analyzer.measures.steps import reused_tokens, steps
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
+from analyzer.steps.steps import reused_tokens, steps
 from analyzer.units import count
 
 ENOUGH = 8

@@ -29,10 +29,10 @@ vLLM, `vllm:num_preemptions`; SGLang, `sglang:num_retracted_requests_total`.
 from collections.abc import Iterator
 
 from analyzer.errors import MissingEvidenceError
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.reuse import counted_reuse
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import count, share
 
 GRAVE = 0.1

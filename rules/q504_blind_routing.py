@@ -30,11 +30,11 @@ vllm-router, `vllm_router_policy_decisions_total`.
 from collections.abc import Iterator
 
 from analyzer.errors import MissingEvidenceError
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.reuse import counted_reuse
 from analyzer.measures.routed import routed
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import count, share
 
 BLIND = ("round_robin", "random", "power_of_two")

@@ -28,12 +28,12 @@ vLLM's counter `vllm:prompt_tokens_by_source_total`; the hand-over of `shardscop
 
 from collections.abc import Iterator
 
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.cost import mean_window_ns
-from analyzer.measures.pd_pools import REMAINDER_TOKENS, again_tokens, prefilling, ranks_of
-from analyzer.measures.steps import steps
 from analyzer.model.run import Run
+from analyzer.pd.pools import REMAINDER_TOKENS, again_tokens, prefilling, ranks_of
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
+from analyzer.steps.steps import steps
 from analyzer.units import share
 
 

@@ -27,12 +27,12 @@ The hand-over ledger of `shardscope pd`.
 
 from collections.abc import Iterator
 
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.measures.cost import mean_window_ns
-from analyzer.measures.handover import Pair, ledger
-from analyzer.measures.pd_pools import ranks_of
 from analyzer.model.run import Run
+from analyzer.pd.ledger import Pair, ledger
+from analyzer.pd.pools import ranks_of
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import duration, share
 
 NOTABLE = 0.05

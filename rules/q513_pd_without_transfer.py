@@ -25,10 +25,10 @@ vLLM's counter `vllm:prompt_tokens_by_source_total`, sources `local_compute` and
 
 from collections.abc import Iterator
 
-from analyzer.finding import Basis, Evidence, Finding, Locality, Severity
-from analyzer.measures.pd_pools import REMAINDER_TOKENS, ranks_of
 from analyzer.model.run import Run
+from analyzer.pd.pools import REMAINDER_TOKENS, ranks_of
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 
 
 @rule(

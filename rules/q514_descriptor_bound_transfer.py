@@ -29,10 +29,10 @@ vLLM's `vllm:nixl_post_time_seconds`, `vllm:nixl_xfer_time_seconds` and `vllm:ni
 
 from collections.abc import Iterator
 
-from analyzer.finding import Evidence, Finding, Locality, Severity
-from analyzer.measures.pd_verdict import transfer_bound
 from analyzer.model.run import Run
+from analyzer.pd.verdict import transfer_bound
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Evidence, Finding, Locality, Severity
 from analyzer.units import count, rate, size
 
 

@@ -26,10 +26,10 @@ Fits over measured products on H100 and B200: 3.0 to 6.5 µs of fixed time a ker
 
 from collections.abc import Iterator
 
-from analyzer.finding import Basis, Evidence, Finding, Severity
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Severity
 from analyzer.units import share
 
 FLOOR_NS = 5_000

@@ -27,12 +27,12 @@ Launch correlation of the PyTorch profiler: what was launched inside an idle str
 
 from collections.abc import Iterator
 
-from analyzer.finding import Basis, Evidence, Finding, Severity
 from analyzer.measures.breakdown import breakdown
 from analyzer.measures.cost import cost, longest
 from analyzer.model.kind import Cause
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Severity
 from analyzer.units import share
 
 NOTABLE = 0.15

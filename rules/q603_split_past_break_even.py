@@ -29,11 +29,11 @@ Total = compute / n + communication(n): a step from n to n/2 gains as long as co
 from collections.abc import Iterator
 
 from analyzer.errors import MissingEvidenceError
-from analyzer.finding import Basis, Evidence, Finding, Severity
 from analyzer.measures.cost import between_ranks, cost, mean_window_ns
 from analyzer.measures.skew import late_rank
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.finding import Basis, Evidence, Finding, Severity
 from analyzer.units import share
 
 

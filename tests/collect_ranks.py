@@ -14,11 +14,11 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from collectors._ep import SCORE_SPREAD
-from collectors._kv import LocalKV, Room
-from collectors._model import SwiGLU, Transformer, initialise
-from collectors._settings import ModelSize, Settings
-from collectors._workload import Clock, Place
+from collectors.workloads.ep import SCORE_SPREAD
+from collectors.workloads.kv import LocalKV, Room
+from collectors.workloads.model import SwiGLU, Transformer, initialise
+from collectors.workloads.settings import ModelSize, Settings
+from collectors.workloads.workload import Clock, Place
 
 CPU = torch.device("cpu")
 DENSE = ModelSize(layers=4, hidden=64, heads=8, kv_heads=4, ffn=96, vocab=128)
@@ -90,7 +90,7 @@ def cache_difference(settings):
 
 def sharded(settings, place):
     """The workload's own logits, in the same order as far as this rank has them, and the rows they are of."""
-    workload = import_module(f"collectors._{settings.workload}").workload(settings, place)
+    workload = import_module(f"collectors.workloads.{settings.workload}").workload(settings, place)
     seen = Recording()
     workload.round(5, Clock(CPU), seen)
     logits = seen.logits

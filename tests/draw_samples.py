@@ -9,7 +9,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from kineto_files import write  # noqa: E402
 
-from analyzer import sketch  # noqa: E402
+from analyzer.sketch import sketch  # noqa: E402
 
 TP = """
     layout tp=2

@@ -6,10 +6,10 @@ from functools import cache
 import msgspec
 
 import rules
-from analyzer import sketch
-from analyzer.diagnose import diagnose
+from analyzer.diagnose.diagnose import diagnose
 from analyzer.plugins import offers
-from analyzer.report import FindingEvidence, Report, Tool
+from analyzer.schema.report import FindingEvidence, Report, Tool
+from analyzer.sketch import sketch
 
 DRAWINGS = {
     "tp": """

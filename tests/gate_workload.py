@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import kineto_files
 
-from analyzer import sketch
+from analyzer.sketch import sketch
 
 STEPS, LAYERS = 24, 4
 COLUMN_US = 2

@@ -5,17 +5,18 @@ from dataclasses import replace
 from drawn_reports import HOSTILE
 from made_reports import finding, rank, report, step
 
-from analyzer.compare import compare
-from analyzer.measures.scaling import Objective
-from analyzer.model.point import Point, Series
-from analyzer.render import _compare_html, _sweep_html
-from analyzer.sweep import Ask, sweep
+from analyzer.compare.comparison import compare
+from analyzer.render.compare import html as compare_html
+from analyzer.render.sweep import html as sweep_html
+from analyzer.sweep.optimum import Objective
+from analyzer.sweep.point import Point, Series
+from analyzer.sweep.sweep import Ask, sweep
 
 
 def comparison_page():
     before = [report(f"before/{run}") for run in range(3)]
     after = [report(f"after/{run}", steps=[step(communication=3.0)]) for run in range(3)]
-    return _compare_html.render(compare(before, after))
+    return compare_html.render(compare(before, after))
 
 
 def hostile_comparison():
@@ -23,7 +24,7 @@ def hostile_comparison():
     ranks = [rank(subclasses={HOSTILE: 5_000_000})]
     name = replace(finding(), name=HOSTILE, message=HOSTILE)
     made = [report(f"{at}{HOSTILE}", steps=steps, ranks=ranks, findings=rows) for at, rows in ((0, ()), (1, (name,)))]
-    return _compare_html.render(compare(made[:1], made[1:]))
+    return compare_html.render(compare(made[:1], made[1:]))
 
 
 def sweep_page():
@@ -34,9 +35,9 @@ def sweep_page():
         )
         for degree, parts in terms.items()
     )
-    return _sweep_html.render((sweep(Series("", points, "measured.csv"), Ask("tp", Objective.LATENCY)),))
+    return sweep_html.render((sweep(Series("", points, "measured.csv"), Ask("tp", Objective.LATENCY)),))
 
 
 def hostile_sweep():
     points = tuple(Point(at, (1e6 * at,), name=f"{at}{HOSTILE}") for at in (1, 2, 3))
-    return _sweep_html.render((sweep(Series(HOSTILE, points, HOSTILE, HOSTILE, ordered=False), Ask(HOSTILE)),))
+    return sweep_html.render((sweep(Series(HOSTILE, points, HOSTILE, HOSTILE, ordered=False), Ask(HOSTILE)),))

@@ -1,7 +1,7 @@
 """Reports made by hand for comparisons: two ranks, decode and prefill steps, one collective."""
 
-from analyzer._breakdown_facts import BreakdownTables, Hidden, RankBreakdown, StepKind, SyncCauses
-from analyzer.report import ClockFacts, CollectiveRow, FindingEvidence, FindingRow, Report, RunFacts, Tool
+from analyzer.schema.breakdown import BreakdownTables, Hidden, RankBreakdown, StepKind, SyncCauses
+from analyzer.schema.report import ClockFacts, CollectiveRow, FindingEvidence, FindingRow, Report, RunFacts, Tool
 
 MS = 1_000_000
 

@@ -9,10 +9,10 @@ import tempfile
 from itertools import count
 from pathlib import Path
 
-from analyzer.ingest.requests import load
-from analyzer.measures.routing.policies import POLICIES, Setup
-from analyzer.measures.routing.reuse import routing
-from analyzer.measures.routing.service import Service
+from analyzer.routing.policies import POLICIES, Setup
+from analyzer.routing.request_log import load
+from analyzer.routing.routing import routing
+from analyzer.routing.service import Service
 
 # A prompt token takes 10 ns, a generated one 100 ns: figures that can be added by hand.
 PLAIN = Service(prefill_ns_per_token=10, prefill_ns_per_token2=0, decode_ns_per_token=100)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from runs import build, draw
 
-from analyzer.measures.clock import clock
-from analyzer.measures.collectives import match
+from analyzer.matching.clock import clock
+from analyzer.matching.collectives import match
 from analyzer.measures.skew import late_rank, late_ranks
 from analyzer.measures.waits import Verdict, waits
 from analyzer.model.events import ABSENT

@@ -64,8 +64,8 @@ def test_help_imports_nothing_heavy():
     ("module", "imported", "contract"),
     [
         ("model/kind", "rules", "Imports only run downwards"),
-        ("units", "analyzer.report", "Every module of the analyzer has its place"),
-        ("loose", "analyzer.report", "Every module of the analyzer has its place"),
+        ("units", "analyzer.schema.report", "Every module of the analyzer has its place"),
+        ("loose", "analyzer.schema.report", "Every module of the analyzer has its place"),
     ],
 )
 def test_a_contract_bites_when_it_is_broken(module, imported, contract, tmp_path):

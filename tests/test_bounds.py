@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from analyzer import sketch
-from analyzer.diagnose import diagnose
+from analyzer.diagnose.diagnose import diagnose
 from analyzer.ingest.load import load
+from analyzer.sketch import sketch
 
 DRAWN = Path(__file__).resolve().parents[1] / "sample_traces/drawn"
 

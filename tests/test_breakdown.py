@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer import sketch
 from analyzer.classify import classify
 from analyzer.measures.breakdown import breakdown
 from analyzer.model.events import ABSENT, Activities, Events, Labels
 from analyzer.model.kind import Cause, Kind
 from analyzer.model.run import Run
 from analyzer.model.trace import CollectiveRecords, Origin, Trace
+from analyzer.sketch import sketch
 
 NAMES = list(sketch.DEVICE.values())
 spans = st.lists(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from analyzer.measures.capacity import capacity, rooms
-from analyzer.model.point import Memory, Point
+from analyzer.sweep.capacity import capacity, rooms
+from analyzer.sweep.point import Memory, Point
 
 
 def at(degree, **memory):

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analyzer import sketch
 from analyzer.measures.chains import beyond_the_longest, chains
 from analyzer.model.kind import Kind
+from analyzer.sketch import sketch
 
 COLUMN_NS = sketch.COLUMN_NS
 

@@ -12,8 +12,8 @@ from runs import Draw, build
 
 from analyzer.errors import MissingEvidenceError
 from analyzer.ingest.load import load
-from analyzer.measures.clock import clock
-from analyzer.measures.collectives import match
+from analyzer.matching.clock import clock
+from analyzer.matching.collectives import match
 from analyzer.measures.waits import waits
 from analyzer.model.run import Run
 from analyzer.model.trace import Origin

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from collectors._torchrun import _first_failure
+from collectors.torchrun.torchrun import _first_failure
 
 ROOT = Path(__file__).resolve().parents[1]
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
@@ -63,7 +63,9 @@ def running(folder):
 
 
 def ranks(folder):
-    return sorted(pid for pid, words in running(folder).items() if b"collectors._worker" in words and b"-u" in words)
+    return sorted(
+        pid for pid, words in running(folder).items() if b"collectors.torchrun.worker" in words and b"-u" in words
+    )
 
 
 def wait_for(condition):
@@ -200,7 +202,7 @@ def test_a_trace_that_cannot_be_written_leaves_no_part_of_it(tmp_path):
 @torch
 @needs_torch
 def test_a_disk_that_fills_up_while_the_trace_is_packed_leaves_no_part_of_it(tmp_path, monkeypatch):
-    from collectors import _profiler
+    from collectors.workloads import profiler as _profiler
 
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -236,7 +238,7 @@ def test_a_run_that_is_there_is_not_overwritten(an_old_run):
 
 
 def test_force_replaces_the_run_and_nothing_else(an_old_run):
-    from collectors._options import _clear
+    from collectors.torchrun.options import _clear
 
     _clear(an_old_run, force=True)
     assert sorted(path.name for path in an_old_run.iterdir()) == ["notes.txt"]

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from stand_in_server import MODEL, running
 
 from analyzer.errors import RunNotFoundError, ShardscopeError, UsageError
-from collectors import _trace_files
+from collectors.servers import trace_files as _trace_files
 from collectors.sglang import command
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "traces"

@@ -8,9 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 from analyzer.errors import RunNotFoundError, TraceFormatError, UsageError
-from collectors import _topology_host as linux
-from collectors import _topology_nvml, _topology_snapshot
-from collectors._topology import Device, Fabric, Link
+from collectors.hosts import linux
+from collectors.hosts import nvml as topology_nvml
+from collectors.hosts import snapshot as topology_snapshot
+from collectors.hosts.fabric import Device, Fabric, Link
 from collectors.topology import command
 
 NVIDIA = "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \tNV4\t0-7\t0\t\tN/A\nGPU1\tNV4\t X \t0-7\t0\t\tN/A\n"
@@ -149,7 +150,7 @@ def nvml():
 
 
 def test_nvml_counts_links_directly_and_through_switches_and_falls_back_to_pci():
-    fabric = _topology_nvml.fabric(nvml())
+    fabric = topology_nvml.fabric(nvml())
     assert [(link.between, link.kind) for link in fabric.links] == [
         (("GPU0", "GPU1"), "NV2"),
         (("GPU0", "GPU2"), "SYS"),
@@ -159,19 +160,19 @@ def test_nvml_counts_links_directly_and_through_switches_and_falls_back_to_pci()
 
 
 def test_a_device_gets_the_numa_node_of_its_address(root):
-    snapshot = _topology_snapshot.Snapshot(fabrics={"nvml": Fabric((Device("GPU0", "0000:1a:00.0"),), ())})
+    snapshot = topology_snapshot.Snapshot(fabrics={"nvml": Fabric((Device("GPU0", "0000:1a:00.0"),), ())})
     snapshot.probe_linux({}, root)
     assert snapshot.as_json()["devices"] == [{"name": "GPU0", "bus_id": "0000:1a:00.0", "numa_node": 1}]
 
 
 def test_a_dead_process_is_recorded_as_absent(root):
-    snapshot = _topology_snapshot.Snapshot()
+    snapshot = topology_snapshot.Snapshot()
     snapshot.probe_linux({"0": 1}, root)
     assert snapshot.absent["process 1"] == "No such file or directory"
 
 
 def test_the_better_source_names_the_link_and_is_named():
-    snapshot = _topology_snapshot.Snapshot(
+    snapshot = topology_snapshot.Snapshot(
         fabrics={
             "nccl": Fabric(links=(Link(("GPU0", "GPU1"), "PHB"),)),
             "rocm-smi": Fabric(links=(Link(("GPU0", "GPU1"), "XGMI", weight=15, hops=1),)),

@@ -12,7 +12,8 @@ from click.testing import CliRunner
 from stand_in_server import MODEL, running
 
 from analyzer.errors import MissingEvidenceError, RunNotFoundError, ShardscopeError, UsageError
-from collectors import _server_options, _trace_files
+from collectors.servers import options as server_options
+from collectors.servers import trace_files as _trace_files
 from collectors.vllm import command
 
 SMALL = ("--requests", "6", "--concurrency", "3", "--input-len", "32", "--output-len", "5", "--steps", "4")
@@ -390,7 +391,7 @@ def test_wrong_usage_is_one_line(tmp_path, monkeypatch, arguments, message):
 
 
 def test_a_missing_client_library_names_the_command_that_installs_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(_server_options, "find_spec", lambda name: None if name == "httpx" else name)
+    monkeypatch.setattr(server_options, "find_spec", lambda name: None if name == "httpx" else name)
     with pytest.raises(ShardscopeError, match=r"httpx is not installed: pip install 'shardscope\[collect\]'"):
         collect("http://127.0.0.1:1", tmp_path / "run")
 

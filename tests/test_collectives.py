@@ -7,7 +7,7 @@ import pytest
 from rank_traces import CUSTOM, EXCHANGE, GATHER, GEMM, REDUCE, collectives, process_groups, recorded, trace, uneven
 
 from analyzer.ingest.load import load
-from analyzer.measures.collectives import Method, match
+from analyzer.matching.collectives import Method, match
 from analyzer.model.events import ABSENT
 from analyzer.model.run import Run
 from analyzer.model.trace import Origin

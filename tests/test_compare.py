@@ -14,17 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_reports import MS, collective, finding, rank, report, step
 
-from analyzer import sketch
-from analyzer._breakdown_facts import SyncCauses
-from analyzer._compare_balance import class_balance, overlap, phase_balance, window_balance
-from analyzer._compare_exact import State, counts_of, quantities
-from analyzer._compare_facts import Difference
-from analyzer.cli.compare import command
-from analyzer.compare import compare, headlines
-from analyzer.diagnose import diagnose
+from analyzer.cli.commands.compare import command
+from analyzer.compare.balance import class_balance, overlap, phase_balance, window_balance
+from analyzer.compare.comparison import compare, headlines
+from analyzer.compare.configuration import Difference
+from analyzer.compare.exact import State, counts_of, quantities
+from analyzer.diagnose.diagnose import diagnose
 from analyzer.errors import TraceFormatError, UsageError
-from analyzer.render import _compare_markdown, _compare_text
-from analyzer.report import to_json
+from analyzer.render.compare import markdown as compare_markdown
+from analyzer.render.compare import text as compare_text
+from analyzer.schema.breakdown import SyncCauses
+from analyzer.schema.report import to_json
+from analyzer.sketch import sketch
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "sample_traces" / "recorded"
@@ -72,7 +73,7 @@ def test_f4_drawn_the_same_kernels_one_after_another_take_longer_by_what_no_long
 
 def test_deterministic_quantities_come_first_and_are_compared_exactly():
     comparison = compare([report()], [report(collectives=[collective(calls=9600)])])
-    shown = _compare_text.render(comparison)
+    shown = compare_text.render(comparison)
     assert shown.index("calls.tp.all_reduce") < shown.index("95 % interval")
     row = exact(comparison, "calls.tp.all_reduce")
     assert (row.base, row.head, row.state) == ((Fraction(64),), (Fraction(96),), State.MORE)
@@ -317,11 +318,11 @@ def test_sides_that_do_not_fit_are_refused(words):
 
 
 def test_the_text_fits_80_columns():
-    shown = _compare_text.render(compare(runs(8.0, 8.1, 7.9), runs(9.2, 9.3, 9.1)))
+    shown = compare_text.render(compare(runs(8.0, 8.1, 7.9), runs(9.2, 9.3, 9.1)))
     assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_no_name_acts_in_markdown():
     hostile = replace(report(), findings=[replace(finding(), message="<img src=x onerror=alert(1)> @team")])
-    shown = _compare_markdown.render(compare([report()], [hostile]))
+    shown = compare_markdown.render(compare([report()], [hostile]))
     assert r"\<img src=x onerror=alert(1)\> @<!-- -->team" in shown

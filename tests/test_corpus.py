@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 import rules
-from analyzer.diagnose import diagnose
+from analyzer.diagnose.diagnose import diagnose
 from analyzer.errors import ShardscopeError
 from analyzer.ingest.load import load
 from analyzer.measures.breakdown import breakdown
 from analyzer.model.kind import Cause, Kind
 from analyzer.plugins import offers
-from analyzer.report import from_json, to_json
+from analyzer.schema.report import from_json, to_json
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "traces"
 pytestmark = [

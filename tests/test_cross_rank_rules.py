@@ -7,11 +7,11 @@ import pytest
 from rank_traces import trace
 
 import rules
-from analyzer import sketch
-from analyzer.diagnose import diagnose
+from analyzer.diagnose.diagnose import diagnose
 from analyzer.ingest.load import load
 from analyzer.model.run import Run
 from analyzer.plugins import offers
+from analyzer.sketch import sketch
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_traces"
 CORPUS = Path(__file__).resolve().parents[2] / "shared/traces"

@@ -7,10 +7,10 @@ import pytest
 from kineto_files import write
 
 import rules
-from analyzer import sketch
-from analyzer.diagnose import diagnose
+from analyzer.diagnose.diagnose import diagnose
 from analyzer.ingest.load import load
 from analyzer.plugins import offers
+from analyzer.sketch import sketch
 
 H100 = "device NVIDIA H100 80GB HBM3"
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_traces"

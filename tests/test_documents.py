@@ -7,12 +7,12 @@ import trace_text as text
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analyzer.ingest.detail import Detail
-from analyzer.ingest.documents import Documents
-from analyzer.ingest.head import read_head
-from analyzer.ingest.kineto import read
-from analyzer.ingest.problems import Problems
-from analyzer.ingest.stream import Stream
+from analyzer.ingest.kineto.detail import Detail
+from analyzer.ingest.kineto.documents import Documents
+from analyzer.ingest.kineto.head import read_head
+from analyzer.ingest.kineto.kineto import read
+from analyzer.ingest.kineto.problems import Problems
+from analyzer.ingest.kineto.stream import Stream
 
 SMALL = (1, 7, 40, 133, 1777)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analyzer.measures._curves import Curve, doubt, read_curves
+from analyzer.measures.curves import Curve, doubt, read_curves
 from analyzer.measures.expected import COLLECTIVES, EXCHANGES, Call, expected, expected_exchange, platform
 
 H100 = "NVIDIA H100 80GB HBM3"

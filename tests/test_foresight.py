@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from analyzer import sketch
-from analyzer.cli.sweep import command
+from analyzer.cli.commands.sweep import command
 from analyzer.errors import MissingEvidenceError, UsageError
-from analyzer.foresight import foresee, to_json
 from analyzer.ingest.load import load
-from analyzer.measures.step_classes import step_of
-from analyzer.measures.time_classes import Sort
-from analyzer.render import _foresight_markdown
+from analyzer.render.whatif import markdown as foresight_markdown
+from analyzer.sketch import sketch
+from analyzer.whatif.foresight import foresee, to_json
+from analyzer.whatif.step_classes import step_of
+from analyzer.whatif.time_classes import Sort
 
 RECORDED = Path(__file__).resolve().parents[1] / "sample_traces/recorded"
 H100 = "NVIDIA H100 80GB HBM3"
@@ -130,7 +130,7 @@ def test_the_recorded_step_of_four_ranks_lies_in_the_range_that_two_let_expect()
 
 def test_markdown_folds_the_classes_and_calls_bounds_bounds():
     found = foresee(drawn(), "tp", 4, platform=H100)
-    lines = _foresight_markdown.render(found).splitlines()
+    lines = foresight_markdown.render(found).splitlines()
     assert lines[0].startswith("**expected at TP4 from one run: ")
     assert "Upper bounds, not promises:" in lines
     assert any(line.startswith("| `gemm` | 40.0 µs | 21.5 µs | divided") for line in lines)

@@ -2,10 +2,10 @@ import sys
 
 import pytest
 
-from analyzer import sketch
-from analyzer.diagnose import diagnose
+from analyzer.diagnose.diagnose import diagnose
 from analyzer.errors import UsageError
-from analyzer.frames import frames
+from analyzer.schema.frames import frames
+from analyzer.sketch import sketch
 
 
 def one_rank():

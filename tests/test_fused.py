@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from analyzer.__main__ import shardscope
-from analyzer.diagnose import diagnose
+from analyzer.diagnose.diagnose import diagnose
 from analyzer.ingest.load import load
 
 KERNELS = (

@@ -10,15 +10,15 @@ import pytest
 from click.testing import CliRunner
 from made_reports import collective, finding, rank, report, step
 
-from analyzer._gate_baseline import baseline, from_json
-from analyzer._gate_baseline import to_json as baseline_json
-from analyzer._gate_history import Entry, course, read_history, spread, to_line
-from analyzer._gate_rows import Verdict
-from analyzer._gate_settings import Settings, read_settings
-from analyzer.cli.gate import command
+from analyzer.cli.commands.gate import command
 from analyzer.errors import TraceFormatError, UsageError
-from analyzer.gate import gate
-from analyzer.report import RuleOutcome, to_json
+from analyzer.gate.baseline import baseline, from_json
+from analyzer.gate.baseline import to_json as baseline_json
+from analyzer.gate.history import Entry, course, read_history, spread, to_line
+from analyzer.gate.metrics import Verdict
+from analyzer.gate.settings import Settings, read_settings
+from analyzer.gate.verdict import gate
+from analyzer.schema.report import RuleOutcome, to_json
 
 ROOT = Path(__file__).resolve().parents[1]
 QUIET = (8.0, 8.05, 7.95)

@@ -7,10 +7,10 @@ import pytest
 import xmlschema
 from made_reports import collective, finding, report, step
 
-from analyzer._gate_baseline import baseline
-from analyzer._gate_settings import Settings
-from analyzer.gate import gate
-from analyzer.render._gate_junit import render
+from analyzer.gate.baseline import baseline
+from analyzer.gate.settings import Settings
+from analyzer.gate.verdict import gate
+from analyzer.render.gate.junit import render
 
 SCHEMA = xmlschema.XMLSchema(Path(__file__).parent / "schemas" / "junit-10.xsd")
 HOSTILE = "\x1b[31m<all_reduce>&\x00]]>"

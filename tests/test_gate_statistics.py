@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.signal import lfilter
 
-from analyzer._contrast import Change, called, contrast
+from analyzer.compare.significance import Change, called, contrast
 from analyzer.stats.tests import benjamini_hochberg, holm, mann_whitney, welch
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "gate-in-ci.md"

@@ -7,7 +7,6 @@ import pytest
 from click.testing import CliRunner
 from kineto_files import write
 
-from analyzer import sketch
 from analyzer.__main__ import shardscope
 from analyzer.errors import TraceFormatError
 from analyzer.ingest.hardware import read_hardware, to_toml
@@ -16,6 +15,7 @@ from analyzer.ingest.nccl_tests import read_nccl_tests
 from analyzer.measures.expected import Call, expected
 from analyzer.measures.links import links
 from analyzer.model.hardware import Hardware, LinkFigures, Series
+from analyzer.sketch import sketch
 
 H100 = "NVIDIA H100 80GB HBM3"
 HEAD = """\

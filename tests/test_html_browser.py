@@ -9,7 +9,7 @@ import pytest
 from drawn_reports import hostile_report, many_ranks, report_of
 from html_pages import comparison_page, hostile_comparison, hostile_sweep, sweep_page
 
-from analyzer.render.html import render
+from analyzer.render.formats.html import render
 
 BROWSER, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
 pytestmark = [

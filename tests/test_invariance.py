@@ -14,10 +14,10 @@ from rank_traces import GEMM, REDUCE, recorded, trace
 from runs import Draw, build
 
 import rules
-from analyzer.diagnose import diagnose
+from analyzer.diagnose.diagnose import diagnose
 from analyzer.ingest.load import load
-from analyzer.measures.clock import clock
-from analyzer.measures.collectives import match
+from analyzer.matching.clock import clock
+from analyzer.matching.collectives import match
 from analyzer.measures.skew import late_rank, late_ranks
 from analyzer.measures.waits import waits
 from analyzer.model.run import Run

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyzer.errors import TraceFormatError
-from analyzer.ingest import problems
-from analyzer.ingest.detail import Detail
-from analyzer.ingest.kineto import read
+from analyzer.ingest.kineto import problems
+from analyzer.ingest.kineto.detail import Detail
+from analyzer.ingest.kineto.kineto import read
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "traces"
 corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason="the trace corpus is not beside the repository")

@@ -2,12 +2,12 @@
 
 import pytest
 
-from analyzer import sketch
 from analyzer.errors import MissingEvidenceError
 from analyzer.measures.kv_copies import kv_copies
 from analyzer.model.layout import Layout
 from analyzer.model.run import Run
 from analyzer.model.workload import Workload
+from analyzer.sketch import sketch
 
 QWEN3_235B = "num_hidden_layers=94 num_key_value_heads=4 head_dim=128"
 LLAMA_70B = "num_hidden_layers=80 num_key_value_heads=8 hidden_size=8192 num_attention_heads=64"

@@ -2,11 +2,11 @@
 
 import pytest
 
-from analyzer import sketch
-from analyzer._ladder_rows import ladder_rows, rank_rungs
+from analyzer.diagnose.ladder import ladder_rows, rank_rungs
 from analyzer.measures.breakdown import breakdown
 from analyzer.measures.ladder import BETWEEN, ladder
 from analyzer.model.kind import Cause, Kind
+from analyzer.sketch import sketch
 
 TWO_STEPS = """
     layout tp=2

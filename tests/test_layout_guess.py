@@ -6,8 +6,8 @@ import pytest
 from step_traces import Recorder
 
 from analyzer.errors import TraceFormatError
-from analyzer.ingest._rank_order import sglang_groups, vllm_groups
-from analyzer.ingest.layout_guess import guess
+from analyzer.ingest.layout.layout import guess
+from analyzer.ingest.layout.rank_order import sglang_groups, vllm_groups
 from analyzer.ingest.server_args import read_server_args, server_layout, server_role
 from analyzer.model.events import Labels
 from analyzer.model.layout import Layout, Source

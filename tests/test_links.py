@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from analyzer import sketch
 from analyzer.ingest.load import load
 from analyzer.measures.links import links
 from analyzer.model.topology import Topology
+from analyzer.sketch import sketch
 
 EIGHT_H100 = Path(__file__).resolve().parents[2] / "shared/traces/modded_nanogpt_8rank"
 H100 = "device NVIDIA H100 80GB HBM3"

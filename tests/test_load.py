@@ -6,12 +6,12 @@ import json
 import pytest
 from kineto_files import BASE_NS, document, write
 
-from analyzer import sketch
 from analyzer.errors import RunNotFoundError, TraceFormatError
 from analyzer.ingest.load import load
 from analyzer.measures.breakdown import breakdown
 from analyzer.measures.traffic import traffic
 from analyzer.model.kind import Kind
+from analyzer.sketch import sketch
 
 TWO_RANKS = """
     layout tp=2

@@ -11,12 +11,12 @@ from click.testing import CliRunner
 
 import rules
 from analyzer.__main__ import shardscope
-from analyzer._breakdown_facts import SyncCauses
-from analyzer.diagnose import diagnose
+from analyzer.diagnose.diagnose import diagnose
 from analyzer.errors import MissingEvidenceError, UsageError
 from analyzer.ingest.load import load
 from analyzer.plugins import offers
-from analyzer.report import to_json
+from analyzer.schema.breakdown import SyncCauses
+from analyzer.schema.report import to_json
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "sample_traces" / "recorded"

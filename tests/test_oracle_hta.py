@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analyzer.ingest.device import WORK
+from analyzer.ingest.events.device import WORK
 from analyzer.ingest.hta import second_opinion
 from analyzer.ingest.load import load
 from analyzer.intervals import Intervals

@@ -7,8 +7,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from analyzer import cli
-from analyzer.cli import _output
+from analyzer.cli import commands
+from analyzer.cli import output as _output
 from analyzer.errors import UsageError
 from analyzer.plugins import offers
 from collectors.topology import command as topology
@@ -27,7 +27,7 @@ FILLED = {
 """What each command needs besides -o. The runs are not there: the place is told first."""
 WRITERS = {
     name: command
-    for name, command in offers(cli, "command").items()
+    for name, command in offers(commands, "command").items()
     if any("-o" in option.opts for option in command.params)
 }
 

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kineto_files import BASE_NS, STARTED_US, write
 
-from analyzer import sketch
 from analyzer.__main__ import shardscope
 from analyzer.errors import ShardscopeError, UsageError
 from analyzer.ingest.load import load
-from analyzer.measures.handover import TERMS, Pair, ledger
-from analyzer.measures.pd_pools import REMAINDER_TOKENS, computed_tokens
-from analyzer.pd import pd
-from analyzer.render import _pd
+from analyzer.pd.ledger import TERMS, Pair, ledger
+from analyzer.pd.pd import pd
+from analyzer.pd.pools import REMAINDER_TOKENS, computed_tokens
+from analyzer.render import pd as _pd
+from analyzer.sketch import sketch
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "sample_traces" / "recorded"

@@ -7,8 +7,8 @@ import pytest
 
 from analyzer.errors import ShardscopeError
 from analyzer.ingest.transfer_log import read_transfer_log
-from analyzer.measures.pd_verdict import cheaper, growing_pool, transfer_bound
 from analyzer.model.handover import Counted
+from analyzer.pd.verdict import cheaper, growing_pool, transfer_bound
 
 CASES = Path(__file__).resolve().parents[2] / "shared" / "data" / "pd_kv_ep_cases.csv"
 

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from step_traces import US, Recorder
 
+from analyzer.diagnose.tables import warnings
 from analyzer.ingest.load import load
 from analyzer.measures.breakdown import breakdown
 from analyzer.measures.plausible import faults, slowed
-from analyzer.measures.steps import steps
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.model.workload import Workload
-from analyzer.tables import warnings
+from analyzer.steps.steps import steps
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "traces"
 

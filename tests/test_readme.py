@@ -14,9 +14,9 @@ import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 
-from analyzer import sketch
 from analyzer.__main__ import shardscope
 from analyzer.errors import ShardscopeError
+from analyzer.sketch import sketch
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 import pytest
 from drawn_reports import DRAWINGS, HOSTILE, hostile_report, many_ranks, report_of
 
-from analyzer.render.github import render
+from analyzer.render.formats.github import render
 
 
 def _commands(rendered):

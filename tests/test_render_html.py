@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 from drawn_reports import DRAWINGS, HOSTILE, hostile_report, many_ranks, report_of
 
-from analyzer.render.html import render
+from analyzer.render.formats.html import render
 
 SIX_MB = 6_000_000
 FREE = {"h1", "p", "li", "td", "th", "strong", "code", "pre", "summary", "title", "em"}

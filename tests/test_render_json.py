@@ -10,8 +10,8 @@ from jsonschema import Draft202012Validator
 
 import analyzer
 from analyzer.errors import TraceFormatError
-from analyzer.render.json import render
-from analyzer.report import from_json, to_json
+from analyzer.render.formats.json import render
+from analyzer.schema.report import from_json, to_json
 
 SCHEMA = json.loads((Path(analyzer.__file__).parent / "data" / "report.schema.json").read_text(encoding="utf-8"))
 REPORTS = {**{name: report_of(name) for name in DRAWINGS}, "hostile": hostile_report(), "64 ranks": many_ranks(64, 20)}

@@ -8,7 +8,7 @@ import pytest
 import xmlschema
 from drawn_reports import DRAWINGS, HOSTILE, hostile_report, many_ranks, report_of
 
-from analyzer.render.junit import render
+from analyzer.render.formats.junit import render
 
 SCHEMA = xmlschema.XMLSchema(Path(__file__).parent / "schemas" / "junit-10.xsd")
 REPORTS = {**{name: report_of(name) for name in DRAWINGS}, "hostile": hostile_report(), "64 ranks": many_ranks(64, 20)}

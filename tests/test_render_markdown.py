@@ -6,7 +6,7 @@ import pytest
 from drawn_reports import DRAWINGS, hostile_report, many_ranks, report_of
 from markdown_it import MarkdownIt
 
-from analyzer.render.markdown import code, render, text
+from analyzer.render.formats.markdown import code, render, text
 
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 

@@ -8,7 +8,7 @@ import pytest
 from drawn_reports import DRAWINGS, HOSTILE, hostile_report, many_ranks, report_of
 from jsonschema import Draft4Validator
 
-from analyzer.render.sarif import render
+from analyzer.render.formats.sarif import render
 
 SCHEMA = json.loads((Path(__file__).parent / "schemas" / "sarif-2.1.0-rtm.5.json").read_text(encoding="utf-8"))
 REPORTS = {**{name: report_of(name) for name in DRAWINGS}, "hostile": hostile_report(), "64 ranks": many_ranks(64, 20)}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from drawn_reports import DRAWINGS, HOSTILE, hostile_report, many_ranks, report_of
 
-from analyzer.render.text import render
+from analyzer.render.formats.text import render
 
 GOLDENS = Path(__file__).parent / "goldens"
 

@@ -4,7 +4,7 @@ import json
 import pytest
 
 from analyzer.errors import TraceFormatError
-from analyzer.ingest.requests import load
+from analyzer.routing.request_log import load
 
 
 @pytest.fixture

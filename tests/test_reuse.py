@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from kineto_files import write
 
-from analyzer import sketch
-from analyzer.answers import plain_answer
+from analyzer.diagnose.answers import plain_answer
 from analyzer.errors import TraceFormatError
 from analyzer.ingest.load import load
 from analyzer.ingest.scrapes import growth
 from analyzer.rule import Question
+from analyzer.sketch import sketch
 
 ROUTER = Path(__file__).resolve().parents[2] / "shared/traces/cpu-collected/vllm-router"
 PAGE = """# HELP vllm:prefix_cache_hits_total Hits.

@@ -1,10 +1,10 @@
 import pytest
 from routing_logs import asked, cpu_recipe, hit_rates, log_of, outcomes
 
-from analyzer.finding import Basis
-from analyzer.measures.routing.policies import Setup
-from analyzer.measures.routing.reuse import routing
-from analyzer.measures.routing.service import Service
+from analyzer.routing.policies import Setup
+from analyzer.routing.routing import routing
+from analyzer.routing.service import Service
+from analyzer.schema.finding import Basis
 
 
 def test_round_robin_over_two_servers_finds_what_vllm_counted():

@@ -5,12 +5,12 @@ import sys
 from click.testing import CliRunner
 from routing_logs import SAMPLE, asked, log_of, sample_text
 
-from analyzer.cli.routing import command
+from analyzer.cli.commands.routing import command
 from analyzer.errors import UsageError
-from analyzer.ingest.requests import BLOCK_TOKENS
-from analyzer.measures.routing.policies import POLICIES, Setup
-from analyzer.measures.routing.reuse import routing
-from analyzer.render._routing import verdict
+from analyzer.render.routing import verdict
+from analyzer.routing.policies import POLICIES, Setup
+from analyzer.routing.request_log import BLOCK_TOKENS
+from analyzer.routing.routing import routing
 
 
 def test_the_command_gives_the_rates_as_json():
@@ -69,7 +69,7 @@ def test_the_commands_choices_are_the_measures_own():
 
 
 def test_help_does_not_wait_for_numpy():
-    code = "import sys, analyzer.cli.routing; sys.exit('numpy' in sys.modules)"
+    code = "import sys, analyzer.cli.commands.routing; sys.exit('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from routing_logs import PLAIN, cpu_recipe, log_of
 
-from analyzer.measures.routing import policies
-from analyzer.measures.routing.policies import POLICIES, Setup
-from analyzer.measures.routing.reuse import routing
+from analyzer.routing import policies
+from analyzer.routing.policies import POLICIES, Setup
+from analyzer.routing.routing import routing
 
 
 def _path(draw_from):

@@ -3,9 +3,9 @@
 import pytest
 
 import rules
-from analyzer import sketch
 from analyzer.page import rule_page
 from analyzer.plugins import offers
+from analyzer.sketch import sketch
 
 RULES = list(offers(rules, "check").values())
 EXAMPLES = [(rule, example) for rule in RULES for example in rule.examples]

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from analyzer.answers import plain_answer
+from analyzer.diagnose.answers import plain_answer
+from analyzer.diagnose.tables import collective_rows
 from analyzer.ingest.load import load
-from analyzer.measures.steps import step_summary
 from analyzer.measures.traffic import call_keys, message_bytes, traffic
 from analyzer.rule import Question
-from analyzer.tables import collective_rows
+from analyzer.steps.steps import step_summary
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_traces"
 LARGEST_BYTES = 200_000

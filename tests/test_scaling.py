@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyzer.errors import UsageError
-from analyzer.measures._scaling_curve import curve
-from analyzer.measures._scaling_posterior import RUN_FLOOR, credible_set, estimates, past_shares
-from analyzer.measures.capacity import capacity
-from analyzer.measures.gains import gain
-from analyzer.measures.scaling import Kind, Objective, scaling
-from analyzer.model.point import Exchange, Memory, Point, Series
 from analyzer.stats import draws
+from analyzer.sweep.capacity import capacity
+from analyzer.sweep.curve import curve
+from analyzer.sweep.gains import gain
+from analyzer.sweep.optimum import Kind, Objective, scaling
+from analyzer.sweep.point import Exchange, Memory, Point, Series
+from analyzer.sweep.posterior import RUN_FLOOR, credible_set, estimates, past_shares
 
 
 def verdict(values, objective=Objective.LATENCY, *, gpus=None, ordered=True):

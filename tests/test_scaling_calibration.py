@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analyzer.measures._scaling_posterior import best_shares, credible_set, estimates, past_shares, suspects
-from analyzer.measures.scaling import PAST_CONFIDENCE
+from analyzer.sweep.optimum import PAST_CONFIDENCE
+from analyzer.sweep.posterior import best_shares, credible_set, estimates, past_shares, suspects
 
 SERIES = Path(__file__).resolve().parents[2] / "shared" / "data" / "scaling_series.csv"
 RUN_NOISE = 0.03

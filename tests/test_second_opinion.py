@@ -7,7 +7,7 @@ import pytest
 from analyzer.errors import UsageError
 from analyzer.ingest import hta
 from analyzer.ingest.load import load
-from analyzer.render._second_opinion import hta_lines
+from analyzer.render.second_opinion import hta_lines
 
 ROW = {
     "rank": 0,

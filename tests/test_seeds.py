@@ -12,7 +12,7 @@ import pytest
 from runs import Draw, build, draw
 from seed_outcomes import judged, outcome
 
-from analyzer.measures.collectives import Method, match
+from analyzer.matching.collectives import Method, match
 from analyzer.measures.skew import late_rank, late_ranks
 
 FAST = [seed for seed in range(24) if draw(seed).ranks <= 8]

@@ -7,10 +7,12 @@ import os
 import pytest
 
 from analyzer.errors import ShardscopeError, UsageError
-from collectors import _load, _metrics, _trace_files
-from collectors._engine import address, by_name, endpoints, without_secrets
-from collectors._load import Answer
-from collectors._prompts import Load
+from collectors.servers import load as _load
+from collectors.servers import metrics as _metrics
+from collectors.servers import trace_files as _trace_files
+from collectors.servers.engine import address, by_name, endpoints, without_secrets
+from collectors.servers.load import Answer
+from collectors.servers.prompts import Load
 
 
 @pytest.fixture(autouse=True)

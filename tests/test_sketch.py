@@ -2,7 +2,7 @@
 
 import pytest
 
-from analyzer import sketch
+from analyzer.sketch import sketch
 
 
 def test_equal_letters_are_one_event_and_a_bar_opens_a_new_one():

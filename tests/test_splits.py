@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import rules
-from analyzer.answers import plain_answer
+from analyzer.diagnose.answers import plain_answer
 from analyzer.ingest.load import load
 from analyzer.plugins import offers
 from analyzer.rule import Question

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analyzer import sketch
-from analyzer.diagnose import diagnose
+from analyzer.diagnose.diagnose import diagnose
 from analyzer.ingest.load import load
 from analyzer.measures.expert_load import expert_loads
 from analyzer.measures.experts import Cause
 from analyzer.measures.stages import stages
 from analyzer.model.events import Labels
+from analyzer.sketch import sketch
 
 RECORDED = Path(__file__).resolve().parents[1] / "sample_traces/recorded"
 CORPUS = Path(__file__).resolve().parents[2] / "shared/traces"

@@ -1,6 +1,6 @@
 import pytest
 
-from analyzer.measures._step_names import Phase, Writer, read_step_name
+from analyzer.steps.names import Phase, Writer, read_step_name
 
 
 @pytest.mark.parametrize(

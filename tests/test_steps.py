@@ -5,15 +5,8 @@ from hypothesis import strategies as st
 from step_traces import Recorder
 
 from analyzer.intervals import Intervals
-from analyzer.measures.steps import (
-    StepSource,
-    reused_tokens,
-    step_annotations,
-    step_summary,
-    steps,
-    working_annotations,
-)
 from analyzer.model.run import Run
+from analyzer.steps.steps import StepSource, reused_tokens, step_annotations, step_summary, steps, working_annotations
 
 DECODE = "execute_context_0(0)_generation_8(8)"
 PREFILL = "execute_context_1(512)_generation_0(0)"

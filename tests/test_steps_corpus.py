@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from analyzer.ingest.load import load
-from analyzer.measures.steps import reused_tokens, step_summary, steps
 from analyzer.model.kind import Kind
+from analyzer.steps.steps import reused_tokens, step_summary, steps
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "traces"
 pytestmark = [

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyzer.errors import RunNotFoundError, TraceFormatError
-from analyzer.ingest import stream as module
-from analyzer.ingest.stream import Stream
+from analyzer.ingest.kineto import stream as module
+from analyzer.ingest.kineto.stream import Stream
 
 TEXT = b"".join(b'{"ph": "X", "ts": %d.125},\n' % (7 * i) for i in range(20_000))
 

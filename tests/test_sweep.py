@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from analyzer.cli.sweep import command
+from analyzer.cli.commands.sweep import command
 from analyzer.errors import ShardscopeError, TraceFormatError, UsageError
-from analyzer.ingest.points import read_points
-from analyzer.measures.scaling import Kind, Objective
-from analyzer.model.point import Point, Series
-from analyzer.sweep import Ask, change, headline, sweep, to_json
+from analyzer.sweep.csv_points import read_points
+from analyzer.sweep.optimum import Kind, Objective
+from analyzer.sweep.point import Point, Series
+from analyzer.sweep.sweep import Ask, change, headline, sweep, to_json
 
 TEACHING = Path(__file__).resolve().parents[1] / "sample_traces" / "sweep_teaching.csv"
 

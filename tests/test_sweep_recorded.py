@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from analyzer._sweep_runs import series_of
-from analyzer.cli.sweep import command
-from analyzer.report import from_json
-from analyzer.sweep import Ask, sweep
+from analyzer.cli.commands.sweep import command
+from analyzer.schema.report import from_json
+from analyzer.sweep.runs import series_of
+from analyzer.sweep.sweep import Ask, sweep
 
 ROOT = Path(__file__).resolve().parents[1]
 DEGREES = (1, 2, 4)

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from analyzer._breakdown_facts import BreakdownTables, Hidden, RankBreakdown, StepKind, SyncCauses
-from analyzer._sweep_runs import series_of
-from analyzer.cli.sweep import command
-from analyzer.diagnose import diagnose
+from analyzer.cli.commands.sweep import command
+from analyzer.diagnose.diagnose import diagnose
 from analyzer.errors import MissingEvidenceError, UsageError
 from analyzer.ingest.load import load
-from analyzer.measures.scaling import Objective
-from analyzer.model.point import Exchange, Memory
-from analyzer.report import ClockFacts, CollectiveRow, Report, RunFacts, Tool, to_json
-from analyzer.sweep import Ask, headline, sweep
+from analyzer.schema.breakdown import BreakdownTables, Hidden, RankBreakdown, StepKind, SyncCauses
+from analyzer.schema.report import ClockFacts, CollectiveRow, Report, RunFacts, Tool, to_json
+from analyzer.sweep.optimum import Objective
+from analyzer.sweep.point import Exchange, Memory
+from analyzer.sweep.runs import series_of
+from analyzer.sweep.sweep import Ask, headline, sweep
 
 MS = 1_000_000
 SETTINGS = {"batch": 8, "dtype": "bfloat16", "enforce_eager": 0, "input_tokens": 1024, "model": "/a/Qwen3-8B"}

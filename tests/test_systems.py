@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 import rules
-from analyzer.answers import plain_answer
 from analyzer.classify import classify
+from analyzer.diagnose.answers import plain_answer
 from analyzer.ingest.handover import handover
 from analyzer.ingest.load import load
 from analyzer.measures.reuse import counted_reuse

@@ -13,16 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rules
-from analyzer import sketch
-from analyzer._trace_events import packed
-from analyzer.cli.timeline import command
-from analyzer.diagnose import diagnose
+from analyzer.cli.commands.timeline import command
+from analyzer.diagnose.diagnose import diagnose
 from analyzer.errors import UsageError
-from analyzer.export import STREAMS, TERMS, Cut, document, events, timeline
 from analyzer.ingest.load import load
 from analyzer.measures.breakdown import breakdown
 from analyzer.model.kind import Kind
 from analyzer.plugins import offers
+from analyzer.sketch import sketch
+from analyzer.timeline.timeline import STREAMS, TERMS, Cut, document, events, timeline
+from analyzer.timeline.trace_events import packed
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_traces"
 CORPUS = Path(__file__).resolve().parents[2] / "shared/traces"

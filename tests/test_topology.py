@@ -6,10 +6,10 @@ import pytest
 from click.testing import CliRunner
 from kineto_files import write
 
-from analyzer import sketch
 from analyzer.errors import TraceFormatError
 from analyzer.ingest.load import load
 from analyzer.model.topology import Process, Topology
+from analyzer.sketch import sketch
 from collectors.topology import command
 
 PAIR = """

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from analyzer.errors import TraceFormatError
-from collectors import _topology_text, _topology_xml
-from collectors._topology import Fabric, Link, most_trusted
+from collectors.hosts import tool_text as topology_text
+from collectors.hosts import topology_xml as _topology_xml
+from collectors.hosts.fabric import Fabric, Link, most_trusted
 
 NVIDIA_H200 = (
     "\t\x1b[4mGPU0\tGPU1\tGPU2\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m\n"
@@ -275,7 +276,7 @@ def kinds(fabric: Fabric) -> dict[tuple[str, str], str]:
 
 
 def test_nvidia_smi_with_an_underlined_header_gives_links_by_the_nics_own_names():
-    assert kinds(_topology_text.nvidia_smi(NVIDIA_H200)) == {
+    assert kinds(topology_text.nvidia_smi(NVIDIA_H200)) == {
         ("GPU0", "GPU1"): "NV18",
         ("GPU0", "GPU2"): "NV18",
         ("GPU0", "mlx5_0"): "PIX",
@@ -290,35 +291,35 @@ def test_nvidia_smi_with_an_underlined_header_gives_links_by_the_nics_own_names(
 
 
 def test_nvidia_smi_gives_the_affinities_of_gpus_and_leaves_those_of_nics_unknown():
-    devices = {device.name: device for device in _topology_text.nvidia_smi(NVIDIA_H200).devices}
+    devices = {device.name: device for device in topology_text.nvidia_smi(NVIDIA_H200).devices}
     assert (devices["GPU2"].cpus, devices["GPU2"].numa_node) == ("56-111,168-223", 1)
     assert (devices["mlx5_0"].cpus, devices["mlx5_0"].numa_node) == ("", None)
 
 
 def test_nvidia_smi_is_read_when_tabs_were_pasted_as_spaces():
-    fabric = _topology_text.nvidia_smi(NVIDIA_PASTED)
+    fabric = topology_text.nvidia_smi(NVIDIA_PASTED)
     assert fabric.links == (Link(("GPU0", "GPU1"), "PHB"),)
     assert [device.numa_node for device in fabric.devices] == [0, 0]
 
 
 def test_a_lone_gpu_in_a_container_has_no_link_and_no_affinity():
-    fabric = _topology_text.nvidia_smi(NVIDIA_ONE)
+    fabric = topology_text.nvidia_smi(NVIDIA_ONE)
     assert fabric.links == ()
     assert [(device.name, device.cpus, device.numa_node) for device in fabric.devices] == [("GPU0", "", None)]
 
 
 def test_nvidia_smi_text_without_a_matrix_is_an_error_that_names_the_command():
     with pytest.raises(TraceFormatError, match=r"expected the output of `nvidia-smi topo -m`"):
-        _topology_text.nvidia_smi("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n")
+        topology_text.nvidia_smi("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n")
 
 
 def test_a_matrix_cut_in_the_middle_of_a_row_is_an_error():
     with pytest.raises(TraceFormatError, match="the row of GPU1 has fewer cells than the 5 devices"):
-        _topology_text.nvidia_smi(NVIDIA_H200[: NVIDIA_H200.index("NV18\tNODE")])
+        topology_text.nvidia_smi(NVIDIA_H200[: NVIDIA_H200.index("NV18\tNODE")])
 
 
 def test_rocm_smi_gives_type_weight_and_hops_of_each_pair_once():
-    assert _topology_text.rocm_smi(ROCM).links == (
+    assert topology_text.rocm_smi(ROCM).links == (
         Link(("GPU0", "GPU1"), "XGMI", weight=15, hops=1),
         Link(("GPU0", "GPU2"), "PCIE", weight=72, hops=3),
         Link(("GPU1", "GPU2"), "PCIE", weight=72, hops=3),
@@ -326,18 +327,18 @@ def test_rocm_smi_gives_type_weight_and_hops_of_each_pair_once():
 
 
 def test_rocm_smi_gives_numa_nodes():
-    assert [device.numa_node for device in _topology_text.rocm_smi(ROCM).devices] == [0, 0, 1]
+    assert [device.numa_node for device in topology_text.rocm_smi(ROCM).devices] == [0, 0, 1]
 
 
 def test_rocm_smi_with_link_types_alone_has_no_weights():
     start = ROCM.index("=============================== Link Type")
-    assert _topology_text.rocm_smi(ROCM[start : ROCM.index("======================================= Numa")]).links[
+    assert topology_text.rocm_smi(ROCM[start : ROCM.index("======================================= Numa")]).links[
         0
     ] == (Link(("GPU0", "GPU1"), "XGMI"))
 
 
 def test_amd_smi_numbers_gpus_in_the_order_of_their_addresses():
-    fabric = _topology_text.amd_smi(AMD)
+    fabric = topology_text.amd_smi(AMD)
     assert [(device.name, device.bus_id) for device in fabric.devices] == [
         ("GPU0", "0000:0c:00.0"),
         ("GPU1", "0000:22:00.0"),
@@ -347,13 +348,13 @@ def test_amd_smi_numbers_gpus_in_the_order_of_their_addresses():
 
 
 def test_npu_smi_gives_links_and_cpus():
-    fabric = _topology_text.npu_smi(ASCEND_910B)
+    fabric = topology_text.npu_smi(ASCEND_910B)
     assert kinds(fabric) == {("NPU0", "NPU1"): "HCCS", ("NPU0", "NPU2"): "PHB", ("NPU1", "NPU2"): "SYS"}
     assert fabric.devices[2].cpus == "96-119"
 
 
 def test_npu_smi_with_physical_ids_calls_devices_npu():
-    assert kinds(_topology_text.npu_smi(ASCEND_A3)) == {
+    assert kinds(topology_text.npu_smi(ASCEND_A3)) == {
         ("NPU12", "NPU13"): "SIO",
         ("NPU12", "NPU14"): "HCCS_SW",
         ("NPU13", "NPU14"): "HCCS_SW",
@@ -361,7 +362,7 @@ def test_npu_smi_with_physical_ids_calls_devices_npu():
 
 
 def test_a_rank_table_places_ranks():
-    assert [(p.rank, p.node, p.device) for p in _topology_text.rank_table(RANK_TABLE)] == [
+    assert [(p.rank, p.node, p.device) for p in topology_text.rank_table(RANK_TABLE)] == [
         (0, "10.155.111.140", 0),
         (1, "10.155.111.140", 1),
         (2, "10.155.111.141", 0),
@@ -369,7 +370,7 @@ def test_a_rank_table_places_ranks():
 
 
 def test_a_rank_table_of_super_pods_names_the_pod():
-    assert [(p.node, p.super_pod) for p in _topology_text.rank_table(RANK_TABLE_A3)] == [
+    assert [(p.node, p.super_pod) for p in topology_text.rank_table(RANK_TABLE_A3)] == [
         ("node_0", "0"),
         ("node_1", "0"),
     ]
@@ -378,12 +379,12 @@ def test_a_rank_table_of_super_pods_names_the_pod():
 def test_ranks_of_server_groups_are_kept_apart():
     part = json.loads(RANK_TABLE)
     groups = json.dumps({"version": "1.0", "status": "completed", "server_group_list": [{"group_id": "1", **part}]})
-    assert {p.group for p in _topology_text.rank_table(groups)} == {"1"}
+    assert {p.group for p in topology_text.rank_table(groups)} == {"1"}
 
 
 def test_a_rank_table_that_is_being_written_is_not_read():
     with pytest.raises(TraceFormatError, match="wait until it is 'completed'"):
-        _topology_text.rank_table(RANK_TABLE.replace('"completed"', '"initializing"'))
+        topology_text.rank_table(RANK_TABLE.replace('"completed"', '"initializing"'))
 
 
 def test_nccl_adds_up_nvlinks_through_switches():

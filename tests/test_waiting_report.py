@@ -10,16 +10,16 @@ from step_traces import Recorder
 from test_render_html import Page
 
 import rules
-from analyzer._waiting_facts import LateReason
-from analyzer._waiting_rows import waiting_table
-from analyzer.diagnose import diagnose
+from analyzer.diagnose.diagnose import diagnose
+from analyzer.diagnose.waiting import waiting_table
 from analyzer.ingest.load import load
 from analyzer.model.events import ABSENT
 from analyzer.model.run import Run
 from analyzer.plugins import offers
-from analyzer.render import _words as words
-from analyzer.render import html, markdown, text
-from analyzer.report import from_json, to_json
+from analyzer.render import words
+from analyzer.render.formats import html, markdown, text
+from analyzer.schema.report import from_json, to_json
+from analyzer.schema.waiting import LateReason
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "traces"
 in_corpus = pytest.mark.skipif(not CORPUS.is_dir(), reason=f"the trace corpus is not at {CORPUS}")

@@ -7,9 +7,9 @@ import pytest
 
 from analyzer.classify import classify
 from analyzer.errors import MissingEvidenceError
+from analyzer.matching.clock import clock
+from analyzer.matching.collectives import match
 from analyzer.measures.breakdown import breakdown
-from analyzer.measures.clock import clock
-from analyzer.measures.collectives import match
 from analyzer.measures.skew import late_ranks, wait_matrix
 from analyzer.measures.waits import Verdict, is_told, waits
 from analyzer.model.events import ABSENT, Activities, Events, Labels

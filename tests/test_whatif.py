@@ -5,12 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyzer.errors import UsageError
-from analyzer.finding import Basis
-from analyzer.measures._whatif_limits import Facts, Refusal
-from analyzer.measures.ceilings import ceilings, marginal
 from analyzer.measures.ring import LL_BASE_NS, LL_HOP_NS, Link, ring_ns
-from analyzer.measures.time_classes import ClassTime, Sort, Step
-from analyzer.measures.whatif import expected_ns, what_if
+from analyzer.schema.finding import Basis
+from analyzer.whatif.ceilings import ceilings, marginal
+from analyzer.whatif.expectation import expected_ns, what_if
+from analyzer.whatif.limits import Facts, Refusal
+from analyzer.whatif.time_classes import ClassTime, Sort, Step
 
 MS = 1e6
 NVLINK = Link(LL_BASE_NS, LL_HOP_NS["nvlink"], 200e9)

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analyzer.measures._whatif_limits import Facts
 from analyzer.measures.expected import Call, expected
-from analyzer.measures.time_classes import CUSTOM, FP8_FLOOR_NS, FP8_SPREAD, ClassTime, Sort, Step
-from analyzer.measures.whatif import what_if
+from analyzer.whatif.expectation import what_if
+from analyzer.whatif.limits import Facts
+from analyzer.whatif.time_classes import CUSTOM, FP8_FLOOR_NS, FP8_SPREAD, ClassTime, Sort, Step
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 LAYERS = 80

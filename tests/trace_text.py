@@ -5,8 +5,8 @@ import json
 import tempfile
 from pathlib import Path
 
-from analyzer.ingest.detail import Detail
-from analyzer.ingest.kineto import read
+from analyzer.ingest.kineto.detail import Detail
+from analyzer.ingest.kineto.kineto import read
 
 HEAD = (
     '\n{\n  "schemaVersion": 1,\n  "deviceProperties": [\n    {\n      "id": 0, "name": "NVIDIA H200"\n    },\n    {\n      "id": 1, "name": "NVIDIA H200"\n'

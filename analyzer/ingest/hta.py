@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from analyzer.errors import UsageError
-from analyzer.ingest.device import WORK
+from analyzer.ingest.events.device import WORK
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.model.trace import Trace

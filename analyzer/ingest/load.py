@@ -9,13 +9,13 @@ from os import cpu_count
 from pathlib import Path
 
 from analyzer.errors import RunNotFoundError, TraceFormatError
-from analyzer.ingest._layout_claims import engine_of
-from analyzer.ingest.assemble import read_traces
-from analyzer.ingest.detail import Detail
+from analyzer.ingest.events.assemble import read_traces
 from analyzer.ingest.filenames import FileIdentity
 from analyzer.ingest.folder import Found, find
 from analyzer.ingest.hardware import read_hardware
-from analyzer.ingest.layout_guess import guess
+from analyzer.ingest.kineto.detail import Detail
+from analyzer.ingest.layout.claims import engine_of
+from analyzer.ingest.layout.layout import guess
 from analyzer.ingest.manifest import Manifest, read_manifest
 from analyzer.ingest.scrapes import growth
 from analyzer.ingest.server_args import ServerArgs, read_server_args, server_role

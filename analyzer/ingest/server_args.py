@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from analyzer.errors import TraceFormatError
-from analyzer.ingest._rank_order import sglang_groups
+from analyzer.ingest.layout.rank_order import sglang_groups
 from analyzer.model.layout import Layout, Source
 
 ServerArgs = Mapping[str, object]

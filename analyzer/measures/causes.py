@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzer.intervals import Intervals, Nanoseconds
-from analyzer.measures.launches import launch_rows
-from analyzer.measures.steps import working_annotations
 from analyzer.model.events import ABSENT, Integers, Mask
 from analyzer.model.kind import Cause, Kind
 from analyzer.model.trace import Trace
+from analyzer.steps.launches import launch_rows
+from analyzer.steps.steps import working_annotations
 
 LAUNCH_LATENCY_NS = 10_000
 """From the end of a launch call to its kernel's start on an idle device: 4 to 10 µs. Beyond it the kernel waits."""

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from analyzer.finding import Basis
-from analyzer.measures._curves import Curve, doubt, read_curves
+from analyzer.measures.curves import Curve, doubt, read_curves
 from analyzer.measures.ring import LL_BASE_NS, LL_HOP_NS, Link, ring_ns
 from analyzer.model.hardware import NETWORK, NVLINK, PCIE, Hardware, LinkFigures, Series
+from analyzer.schema.finding import Basis
 from analyzer.units import size
 
 COLLECTIVES = ("gpu", "fabric", "operation", "implementation", "launch", "ranks", "nodes")

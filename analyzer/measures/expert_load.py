@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.finding import Basis
 from analyzer.measures.breakdown import breakdown
 from analyzer.measures.experts import NEGLIGIBLE, Cause, Load, imbalance, load, ranks_of
-from analyzer.measures.steps import steps
 from analyzer.model.events import ABSENT, Integers
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.once import once
+from analyzer.schema.finding import Basis
 from analyzer.stats.arrays import Floats
+from analyzer.steps.steps import steps
 from analyzer.units import duration
 
 EXPERTS = "moe_gemm"

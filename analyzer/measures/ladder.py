@@ -12,11 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.finding import Basis
 from analyzer.measures.breakdown import Breakdown, breakdown
 from analyzer.measures.links import links
 from analyzer.measures.moves import RUNG
-from analyzer.measures.steps import RankSteps, steps
 from analyzer.measures.traffic import Keys, call_keys, message_bytes, traffic
 from analyzer.model.events import ABSENT, Integers, Mask
 from analyzer.model.kind import Kind
@@ -24,6 +22,8 @@ from analyzer.model.run import Run
 from analyzer.model.topology import NETWORK, PCIE, PEER, SOCKET
 from analyzer.model.trace import Trace
 from analyzer.once import once
+from analyzer.schema.finding import Basis
+from analyzer.steps.steps import RankSteps, steps
 
 BETWEEN = "between ranks, "
 LEVELS = (

@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from analyzer.errors import MissingEvidenceError
-from analyzer.measures.collectives import match
+from analyzer.matching.collectives import match
 from analyzer.measures.expected import Call, Expected, expected
 from analyzer.measures.traffic import Traffic, traffic
 from analyzer.measures.waits import GroupWaits, Verdict, waits

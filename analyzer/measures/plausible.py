@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from analyzer.intervals import Intervals
-from analyzer.measures.launches import launch_rows
-from analyzer.measures.steps import Phase, step_summary
 from analyzer.model.events import ABSENT, Activities, Events, Integers, Mask
 from analyzer.model.run import Run
 from analyzer.model.trace import Note, Trace
+from analyzer.steps.launches import launch_rows
+from analyzer.steps.steps import Phase, step_summary
 from analyzer.units import count, duration
 
 LAUNCH = re.compile(r"^(cuda|hip|cu)(Ext|Module|Graph)*Launch(?!HostFunc)")

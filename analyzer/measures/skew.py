@@ -12,9 +12,9 @@ import numpy as np
 
 from analyzer.errors import MissingEvidenceError
 from analyzer.intervals import Nanoseconds
-from analyzer.measures._arrival import Approach, Reason, approach, reasons
-from analyzer.measures._line import Reals
-from analyzer.measures.clock import clock
+from analyzer.matching.clock import clock
+from analyzer.matching.clock_line import Reals
+from analyzer.measures.arrival import Approach, Reason, approach, reasons
 from analyzer.measures.traffic import Traffic
 from analyzer.measures.waits import GroupWaits, Verdict, judge, waits
 from analyzer.model.events import Mask

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.measures._rank_steps import RankSteps
 from analyzer.measures.breakdown import Breakdown, breakdown
 from analyzer.measures.pipeline import Pipeline, pipeline
-from analyzer.measures.steps import steps
 from analyzer.model.events import ABSENT, Integers, Mask
 from analyzer.model.run import Run
 from analyzer.model.trace import Trace
 from analyzer.once import once
 from analyzer.stats.arrays import Floats
+from analyzer.steps.rank_steps import RankSteps
+from analyzer.steps.steps import steps
 from analyzer.units import duration, share
 
 HANDED_OVER = ("send_recv", "send", "recv", "barrier", "comm_setup")

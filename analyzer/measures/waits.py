@@ -20,9 +20,9 @@ import numpy as np
 
 from analyzer.errors import MissingEvidenceError
 from analyzer.intervals import Nanoseconds
-from analyzer.measures._line import Reals
-from analyzer.measures.clock import Clock, clock
-from analyzer.measures.collectives import Group, match
+from analyzer.matching.clock import Clock, clock
+from analyzer.matching.clock_line import Reals
+from analyzer.matching.collectives import Group, match
 from analyzer.model.events import ABSENT, Mask
 from analyzer.model.run import Run
 from analyzer.once import once

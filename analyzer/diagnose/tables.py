@@ -1,0 +1,236 @@
+"""Measures of a run as the rows of its report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.diagnose.bounds import bound_rows
+from analyzer.diagnose.link import link_row
+from analyzer.errors import MissingEvidenceError
+from analyzer.matching.clock import clock
+from analyzer.measures.breakdown import Breakdown, breakdown
+from analyzer.measures.expert_load import expert_loads
+from analyzer.measures.links import links
+from analyzer.measures.plausible import faults, slowed
+from analyzer.measures.reuse import counted_reuse
+from analyzer.measures.skew import group_waiting
+from analyzer.measures.stages import stages
+from analyzer.measures.traffic import traffic
+from analyzer.measures.waits import waits
+from analyzer.model.kind import Cause, Kind
+from analyzer.model.run import Run
+from analyzer.schema.bounds import ExpertRow, ScalingFacts, StageRow
+from analyzer.schema.breakdown import BreakdownTables, Hidden, RankBreakdown, StepKind, SyncCauses
+from analyzer.schema.finding import Basis
+from analyzer.schema.report import ClockFacts, CollectiveRow, RunFacts
+from analyzer.steps.steps import step_summary
+from analyzer.units import ranks, share
+
+UNCLASSIFIED_WARNING = 0.05
+"""Share of the window in unknown names beyond which every term is in doubt (architecture: make it loud)."""
+
+INFLATED = 1.1
+"""Steps with the profiler over steps without, beyond which shares are worth a warning; run-to-run noise stays below."""
+
+
+def run_facts(run: Run) -> RunFacts:
+    """What was read, with the warnings that go before any figure."""
+    origins = [trace.origin for trace in run.traces]
+    nodes = set(run.topology.node_of.values())
+    return RunFacts(
+        label=run.label,
+        ranks=list(run.ranks),
+        world_size=run.layout.world_size,
+        layout={**run.layout.sizes, "source": run.layout.source.value},
+        layout_evidence=dict(run.layout.evidence),
+        engine=run.workload.engine,
+        role=run.workload.role,
+        devices=sorted({origin.device_name or origin.device for origin in origins}),
+        nodes=len(nodes) or None,
+        clock=_clock_facts(run),
+        warnings=list(warnings(run)),
+        wait_method=_wait_method(run),
+        versions={**{k: v for origin in origins for k, v in origin.versions.items()}, **run.workload.versions},
+        settings=dict(run.workload.settings),
+        model=dict(run.workload.model),
+        reference=dict(run.workload.reference),
+        memory=_memory(run),
+    )
+
+
+def _memory(run: Run) -> dict[str, int | float]:
+    """What was summed up, and what the engine's counters tell."""
+    counted = counted_reuse(run)
+    if counted is None:
+        return dict(run.workload.memory)
+    told = {
+        "preemptions": counted.preemptions,
+        "queried_tokens": counted.queried_tokens,
+        "cached_tokens": counted.cached_tokens,
+    }
+    return {**run.workload.memory, **{name: value for name, value in told.items() if value is not None}}
+
+
+def _clock_facts(run: Run) -> ClockFacts:
+    try:
+        found = clock(run)
+    except MissingEvidenceError:
+        return ClockFacts("not compared", None)
+    return ClockFacts(found.method, found.error_ns)
+
+
+def _wait_method(run: Run) -> str:
+    try:
+        return waits(run).method
+    except MissingEvidenceError as lack:
+        return f"waiting is not told from transfer: {lack}"
+
+
+def warnings(run: Run) -> Iterator[str]:
+    """Unclassified time, an inflating profiler, then faults of the recording, equal notes of several ranks once."""
+    parts = breakdown(run)
+    busy_ns = sum(part.device_busy_ns for part in parts)
+    unknown_ns = sum(part.unclassified_ns for part in parts)
+    if busy_ns and unknown_ns / busy_ns > UNCLASSIFIED_WARNING:
+        yield (
+            f"{share(unknown_ns / busy_ns)} of busy time is in kernels that no pattern knows, counted as compute: "
+            "every term is in doubt by that much"
+        )
+    inflation = run.workload.reference.get("inflation", 1.0)
+    if inflation >= INFLATED:
+        yield f"the profiler slowed the steps {inflation:.2f}x: the same steps were timed without it"
+    for note in (*slowed(run), *run.notes):
+        yield _worded(note.text, note.count, ())
+    seen: dict[str, tuple[int, list[int]]] = {}
+    for trace in run.traces:
+        for note in (*faults(trace), *trace.notes):
+            total, where = seen.get(note.text, (0, []))
+            seen[note.text] = (total + note.count, [*where, trace.rank])
+    for text, (total, where) in seen.items():
+        yield _worded(text, total, tuple(where) if len(run.traces) > 1 else ())
+
+
+def _worded(text: str, times: int, where: tuple[int, ...]) -> str:
+    """A note with how often and on which ranks."""
+    place = f" (rank{'s' if len(where) > 1 else ''} {ranks(where)})" if where else ""
+    return f"{text}{f' ×{times:,}' if times > 1 else ''}{place}"
+
+
+def breakdown_tables(run: Run) -> BreakdownTables:
+    """Per rank and per kind of step."""
+    return BreakdownTables([_rank_row(part) for part in breakdown(run)], step_rows(run))
+
+
+def _rank_row(part: Breakdown) -> RankBreakdown:
+    causes = part.causes
+    subclasses = {word: time_ns for (_, word), time_ns in sorted(part.subclass_ns.items(), key=lambda item: -item[1])}
+    return RankBreakdown(
+        rank=part.rank,
+        window_ns=part.window.total_ns,
+        compute_ns=part.compute.total_ns,
+        communication_ns=part.communication.total_ns,
+        movement_ns=part.movement.total_ns,
+        sync_ns=part.sync.total_ns,
+        hidden=Hidden(part.hidden_communication_ns, part.hidden_movement_ns),
+        sync_causes=SyncCauses(
+            peer_wait_ns=causes[Cause.PEER_WAIT].total_ns,
+            host_sync_ns=causes[Cause.HOST_SYNC].total_ns,
+            host_launch_ns=causes[Cause.HOST_LAUNCH].total_ns,
+            stream_wait_ns=causes[Cause.STREAM_WAIT].total_ns,
+            queue_ns=causes[Cause.QUEUE].total_ns,
+            unknown_ns=causes[Cause.UNKNOWN].total_ns,
+        ),
+        subclasses=subclasses,
+        unclassified_ns=part.unclassified_ns,
+        device_busy_ns=part.device_busy_ns,
+        fused_ns=part.fused_ns,
+        overlapped_ns=part.overlapped_ns,
+    )
+
+
+def step_rows(run: Run) -> list[StepKind]:
+    """Steps by kind."""
+    terms = [{kind.label: part.term(kind) for kind in Kind} for part in breakdown(run)]
+    return [
+        StepKind(
+            kind=row.kind,
+            source=row.source,
+            count=row.count,
+            median_ns=row.median_ns,
+            p90_ns=row.p90_ns,
+            period_ns=row.period_ns,
+            terms=row.terms,
+            left_out=row.left_out,
+            tokens=row.median_tokens,
+            requests=row.median_requests,
+        )
+        for row in step_summary(run, terms)
+    ]
+
+
+def collective_rows(run: Run) -> list[CollectiveRow]:
+    """Collectives by kind and group, most exposed first."""
+    rows = []
+    for row, link in zip(traffic(run), links(run), strict=True):
+        waiting = group_waiting(run, row)
+        members = row.group or (waiting.ranks if waiting else ())
+        rows.append(
+            CollectiveRow(
+                group=list(members),
+                dimension=run.layout.axis_of(members, row.kind) or "unknown",
+                kind=row.kind,
+                count=row.count,
+                bytes=row.message_bytes,
+                median_ns=row.median_ns,
+                transfer_ns=waiting.transfer_ns if waiting else None,
+                wait_ns=waiting.wait_ns if waiting else None,
+                verdict=waiting.verdict.value if waiting else "unknown",
+                reason=waiting.reason if waiting else "",
+                busbw_GBps=_gigabytes(link.busbw_bytes_per_s),
+                expected_busbw_GBps=_gigabytes(link.expected_busbw_bytes_per_s),
+                level=link.rung,
+                link=link_row(link),
+                fused=row.fused,
+            )
+        )
+    return rows
+
+
+def _gigabytes(bytes_per_s: float | None) -> float | None:
+    return None if bytes_per_s is None else bytes_per_s / 1e9
+
+
+def scaling_facts(run: Run) -> ScalingFacts:
+    """Pipeline stages, the load of experts, upper bounds."""
+    return ScalingFacts(
+        [
+            StageRow(
+                ranks=list(row.ranks),
+                kind=row.kind,
+                stages_ns=[round(time_ns) for time_ns in row.account.stages_ns],
+                cycle_ns=round(row.account.cycle_ns),
+                balance=row.account.balance,
+                speedup=row.account.speedup,
+                bubble_share=row.bubble_share,
+                imbalance_share=row.imbalance_share,
+                sentence=row.sentence,
+                basis=Basis.MEASURED.value,
+            )
+            for row in stages(run)
+        ],
+        [
+            ExpertRow(
+                ranks=list(row.ranks),
+                source=row.source,
+                imbalance=row.load.imbalance,
+                cause=row.load.cause.value,
+                lost_ns=row.lost_ns,
+                exchange_ns=row.exchange_ns,
+                sentence=row.sentence,
+                advice=list(row.load.advice),
+                basis=row.basis.value,
+            )
+            for row in expert_loads(run)
+        ],
+        bound_rows(run),
+    )

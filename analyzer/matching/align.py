@@ -1,0 +1,231 @@
+"""Which call of one rank is which call of another: by a first lag, then outwards by time on one clock.
+
+Calls may be missing on either rank, so order alone does not carry through a window; the time of the ends on one clock
+does, once the clocks' offset and drift are known from a stretch without gaps. Where ends scatter by more than calls
+are apart, order decides again, by the lag that prevails around a call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from analyzer.matching.clock_line import NORMAL, Line, Reals, fit, spread
+from analyzer.matching.lag import FINEST_NS, Sequence, same, seed
+from analyzer.model.events import ABSENT, Integers, Mask
+
+GROWTH = 2
+"""A stretch known grows by so many of its own lengths to each side at a time."""
+
+NEAR_SHARE = 0.45
+"""An end belongs to a call when it is nearer than this share of the distance to the next call of its name."""
+
+REACH_NS = 1_000_000.0
+REACH_SPREADS = 20.0
+"""And no farther than either: a call that occurs once has no next one."""
+
+AROUND = 15
+"""Calls over which a lag must prevail to overrule the nearest end."""
+
+TOUCH_SPREADS = 4.0
+"""Two calls may be apart by so many spreads of the ends and still be one."""
+
+_SPAN = 1 << 50
+"""More than any window in nanoseconds; keeps tokens apart in one sorted column."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alignment:
+    """Pairs of calls of two ranks.
+
+    Attributes:
+        partner: int64[n], position in the other rank's sequence of each own call, ABSENT where it has none.
+        line: own clock to the other's.
+        lag: position on the other rank less the own one, of most pairs.
+        count: pairs.
+        share: of the calls inside the common window, those that have a partner.
+        held: of the calls of the rank that has fewer, those that have a partner.
+        scatter_ns: robust spread of the difference of ends, on one clock; about 0 where another channel told the clock.
+        skew_ns: robust spread of the difference of starts, on one clock.
+        serial: mean square of the step from one end difference to the next, over their variance: 2 for jitter, near
+            0 for two timelines that walk apart (von Neumann's ratio).
+    """
+
+    partner: Integers
+    line: Line
+    lag: int
+    count: int
+    share: float
+    held: float
+    scatter_ns: float
+    skew_ns: float
+    serial: float
+
+
+def align(ref: Sequence, own: Sequence, raw_ns: float, prior: Line | None, *, one_clock: bool) -> Alignment | None:
+    """Pairs of calls that are one collective; None where there are none.
+
+    Args:
+        ref: the other rank's calls.
+        own: the rank's calls.
+        raw_ns: what to add to `own` times to read them on the other clock if the clocks agree.
+        prior: own clock to the other's where calls of another channel told it.
+        one_clock: both ranks are on one host.
+    """
+    if len(ref) == 0 or len(own) == 0:
+        return None
+    index = _index(ref)
+    if prior is None:
+        start = seed(ref, own, raw_ns, one_clock=one_clock)
+        if start is None:
+            return None
+        partner, line = _grow(index, own, start.line, start.begin, start.end)
+    else:
+        partner, line = _nearest(index, own, prior), prior
+    partner = _ordered(ref, own, partner, line)
+    return summary(ref, own, partner, prior)
+
+
+def in_order(ref: Sequence, own: Sequence, raw_ns: float, prior: Line | None) -> Alignment | None:
+    """Pairs of what one rank sends and the other receives, which is first in, first out.
+
+    A send may end long before its receive, so that ends tell little: where both windows hold equally many calls they
+    are the same calls; else the ends that differ less tell which end of the longer window is left over.
+    """
+    size = min(len(ref), len(own))
+    if size == 0:
+        return None
+    reading = prior or Line(raw_ns)
+    lags = sorted({0, len(ref) - len(own)})
+    own_at = {lag: np.arange(size) + max(0, -lag) for lag in lags}
+    far = {
+        lag: float(np.median(np.abs(ref.end_ns[at + lag] - reading.at(own.end_ns[at])))) for lag, at in own_at.items()
+    }
+    lag = min(lags, key=lambda lag: far[lag])
+    partner = np.full(len(own), ABSENT, np.int64)
+    partner[own_at[lag]] = own_at[lag] + lag
+    return summary(ref, own, partner, prior)
+
+
+def summary(ref: Sequence, own: Sequence, partner: Integers, prior: Line | None) -> Alignment | None:
+    """What pairs say of two clocks and of each other; None without any."""
+    at = np.flatnonzero(partner != ABSENT)
+    if at.size == 0:
+        return None
+    other = partner[at]
+    line = prior or fit(own.end_ns[at], ref.end_ns[other])
+    rest = ref.end_ns[other] - line.at(own.end_ns[at])
+    scatter = NORMAL * float(np.median(np.abs(rest))) if prior else line.spread_ns
+    # Few pairs scatter less than they could: what other channels showed of the two clocks still holds.
+    line = Line(line.offset_ns, line.drift, max(scatter, line.spread_ns))
+    skew = spread(ref.start_ns[other] - line.at(own.start_ns[at]))
+    lags, times = np.unique(other - at, return_counts=True)
+    inside = (at[-1] - at[0] + 1 + abs(int(other[-1] - other[0])) + 1) / 2
+    return Alignment(
+        partner=partner,
+        line=line,
+        lag=int(lags[np.argmax(times)]),
+        count=int(at.size),
+        share=at.size / inside,
+        held=at.size / min(len(ref), len(own)),
+        scatter_ns=scatter,
+        skew_ns=skew,
+        serial=_serial(rest),
+    )
+
+
+def _serial(rest: Reals) -> float:
+    """Von Neumann's ratio of a series, outliers drawn in."""
+    width = spread(rest)
+    if rest.size < 3 or width == 0:  # noqa: PLR2004
+        return 2.0
+    middle = np.median(rest)
+    drawn = np.clip(rest, middle - 6 * width, middle + 6 * width)
+    return float(np.mean(np.diff(drawn) ** 2) / np.var(drawn))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Index:
+    """The other rank's calls, sorted by token, then by end."""
+
+    calls: Sequence
+    order: Integers
+    key: Integers
+    near_ns: Reals
+
+
+def _index(ref: Sequence) -> _Index:
+    key = ref.token * _SPAN + np.round(ref.end_ns).astype(np.int64)
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    ahead = np.diff(key).astype(np.float64)
+    near = NEAR_SHARE * np.minimum(np.append(ahead, np.inf), np.insert(ahead, 0, np.inf))
+    return _Index(ref, order, key, near)
+
+
+def _nearest(index: _Index, own: Sequence, line: Line) -> Integers:
+    """int64[n]: the call of the same token whose end is nearest on one clock, no call given twice."""
+    n = index.key.size
+    at = line.at(own.end_ns)
+    key = own.token * _SPAN + np.clip(np.round(at), -_SPAN // 4, _SPAN // 4).astype(np.int64)
+    right = np.clip(np.searchsorted(index.key, key), 0, n - 1)
+    left = np.maximum(right - 1, 0)
+    place = np.where(np.abs(index.key[left] - key) <= np.abs(index.key[right] - key), left, right)
+    far = np.abs(index.key[place] - key).astype(np.float64)
+    reach = np.minimum(index.near_ns[place], max(REACH_NS, REACH_SPREADS * line.spread_ns))
+    other = index.order[place]
+    fits = (far <= reach) & same(index.calls, own, other, np.arange(len(own)))
+    return _once(np.where(fits, other, ABSENT), far)
+
+
+def _once(partner: Integers, far: Reals) -> Integers:
+    """Partners, each kept by the nearest of those that claim it."""
+    claimed = np.flatnonzero(partner != ABSENT)
+    if claimed.size == 0:
+        return partner
+    order = claimed[np.lexsort((far[claimed], partner[claimed]))]
+    again = np.concatenate(([False], partner[order][1:] == partner[order][:-1]))
+    kept: Integers = partner.copy()
+    kept[order[again]] = ABSENT
+    return kept
+
+
+def _grow(index: _Index, own: Sequence, line: Line, begin: int, end: int) -> tuple[Integers, Line]:
+    """Partners of all calls, from a stretch whose line is known outwards, the line made better on the way."""
+    while True:
+        more = GROWTH * (end - begin)
+        begin, end = max(0, begin - more), min(len(own), end + more)
+        part = own.take(slice(begin, end))
+        partner = _nearest(index, part, line)
+        at = np.flatnonzero(partner != ABSENT)
+        if at.size:
+            line = fit(part.end_ns[at], index.calls.end_ns[partner[at]])
+        if begin == 0 and end == len(own):
+            return _nearest(index, own, line), line
+
+
+def _ordered(ref: Sequence, own: Sequence, partner: Integers, line: Line) -> Integers:
+    """Partners by the prevailing lag where the nearest end names another, or none."""
+    lag = partner - np.arange(len(own))
+    known = np.flatnonzero(partner != ABSENT)
+    if known.size == 0 or (known.size == len(own) and np.all(lag == lag[known[0]])):
+        return partner
+    filled = lag[known[np.clip(np.searchsorted(known, np.arange(len(own))), 0, known.size - 1)]]
+    half = AROUND // 2
+    around = sliding_window_view(np.pad(filled, half, mode="edge"), 2 * half + 1)
+    prevailing = np.partition(around, half, axis=1)[:, half]
+    place = np.arange(len(own)) + prevailing
+    fits = (place >= 0) & (place < len(ref))
+    inside = np.clip(place, 0, len(ref) - 1)
+    fits &= same(ref, own, inside, np.arange(len(own))) & _touch(ref, own, inside, line)
+    chosen = np.where(fits, inside, partner)
+    far = np.abs(ref.end_ns[np.maximum(chosen, 0)] - line.at(own.end_ns))
+    return _once(chosen, np.where(fits, -1.0, far))
+
+
+def _touch(ref: Sequence, own: Sequence, place: Integers, line: Line) -> Mask:
+    """bool[n]: on one clock, both calls run at some common instant, up to the jitter of ends."""
+    slack = TOUCH_SPREADS * line.spread_ns + FINEST_NS
+    return (ref.start_ns[place] <= line.at(own.end_ns) + slack) & (line.at(own.start_ns) <= ref.end_ns[place] + slack)

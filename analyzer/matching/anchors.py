@@ -1,0 +1,173 @@
+"""Ends of collectives as anchors between clocks: which kinds serve, and the lines they give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from analyzer.matching.clock_line import Line, Reals, fit, spread
+from analyzer.matching.collectives import Group
+from analyzer.matching.table import JOINT
+from analyzer.model.events import ABSENT, Mask
+from analyzer.model.run import Run
+
+LEAVE_TOGETHER = frozenset({"dispatch", "combine", "collective", "comm_setup", "send_recv"})
+"""Kinds that ranks mostly leave together; a broadcast's root or a buffered sender may leave at once."""
+
+ENOUGH = 8
+"""Anchors from which their scatter is told from their place."""
+
+COVERED = 2.0
+"""Standard deviations that an error covers: 19 of 20."""
+
+LOOSER = 3.0
+"""A kind whose ends scatter so many times more than those of the tightest kind of its group is no anchor."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Anchors:
+    """Collectives of one group that serve as anchors.
+
+    Attributes:
+        traces: positions in `run.traces` of the p ranks.
+        end_ns: float64[k, p], since each trace's own base; NaN where a rank has no such call. In order of time.
+        shortest_ns: float64[k], the shortest duration over the ranks.
+        rank: how good they are; the least is best.
+    """
+
+    traces: tuple[int, ...]
+    end_ns: Reals
+    shortest_ns: Reals
+    rank: int
+
+
+def anchors(run: Run, groups: tuple[Group, ...], base_ns: tuple[int, ...]) -> list[Anchors]:
+    """The best anchors of every group with two ranks or more, best and most of them first."""
+    found = [_anchors(run, group, base_ns) for group in groups if len(group.traces) > 1 and len(group)]
+    return sorted(found, key=lambda part: (part.rank, -len(part.end_ns)))
+
+
+def _anchors(run: Run, group: Group, base_ns: tuple[int, ...]) -> Anchors:
+    joint = np.array([kind in JOINT for kind in group.kind], np.bool_)
+    mostly = joint | np.array([kind in LEAVE_TOGETHER for kind in group.kind], np.bool_)
+    end = np.full(group.row.shape, np.nan)
+    length = np.full(group.row.shape, np.nan)
+    for place, at in enumerate(group.traces):
+        has = group.row[:, place] != ABSENT
+        activities, rows = run.traces[at].activities, group.row[has, place]
+        end[has, place] = activities.end_ns[rows] - base_ns[at]
+        length[has, place] = activities.duration_ns[rows]
+    # A few joint collectives among many others scatter too little to say how good they are.
+    rank, chosen = next(
+        (rank, mask)
+        for rank, mask in enumerate((joint, mostly, np.ones(len(group), np.bool_)))
+        if np.count_nonzero(mask) >= min(ENOUGH, len(group))
+    )
+    chosen &= _tight(end, np.array(group.kind), chosen)
+    return Anchors(group.traces, end[chosen], np.nanmin(length[chosen], axis=1), rank)
+
+
+def _tight(end_ns: Reals, kind: np.ndarray, chosen: Mask) -> Mask:
+    """bool[k]: calls of kinds whose ends keep together about as well as those of the tightest kind."""
+    kinds = list(dict.fromkeys(kind[chosen].tolist()))
+    scatter = {word: _scatter(end_ns[chosen & (kind == word)]) for word in kinds}
+    known = [value for value in scatter.values() if value is not None]
+    if not known:
+        return chosen
+    limit = LOOSER * min(known) + 1
+    good = [word for word, value in scatter.items() if value is None or value <= limit]
+    tight: Mask = np.isin(kind, good)
+    return tight
+
+
+def _scatter(end_ns: Reals) -> float | None:
+    """The widest robust spread of a rank's ends against the first rank's; None where calls are too few to tell."""
+    widest = 0.0
+    for place in range(1, end_ns.shape[1]):
+        both = np.isfinite(end_ns[:, 0]) & np.isfinite(end_ns[:, place])
+        if np.count_nonzero(both) < ENOUGH:
+            return None
+        widest = max(widest, fit(end_ns[both, place], end_ns[both, 0]).spread_ns)
+    return widest
+
+
+def relate(parts: list[Anchors], lines: dict[int, Line]) -> dict[int, Line]:
+    """Lines of all ranks that chains of anchors join to those with a line.
+
+    Args:
+        parts: anchors, best first.
+        lines: of the reference.
+    """
+    found = dict(lines)
+    waiting = list(parts)
+    while waiting:
+        ready = next((part for part in waiting if any(at in found for at in part.traces)), None)
+        if ready is None:
+            break
+        waiting.remove(ready)
+        known = [place for place, at in enumerate(ready.traces) if at in found]
+        common = consensus(ready, found, known)
+        for place, at in enumerate(ready.traces):
+            if at not in found:
+                both = np.isfinite(common) & np.isfinite(ready.end_ns[:, place])
+                if both.any():
+                    found[at] = fit(ready.end_ns[both, place], common[both])
+    return found
+
+
+def settle(parts: list[Anchors], lines: dict[int, Line], reference: int) -> dict[int, Line]:
+    """The same lines, each fitted against the middle of all ranks in place of one; the reference keeps its own."""
+    own: dict[int, list[tuple[Reals, Reals]]] = {at: [] for at in lines}
+    for part in parts:
+        known = [place for place, at in enumerate(part.traces) if at in lines]
+        common = consensus(part, lines, known)
+        for place in known:
+            both = np.isfinite(common) & np.isfinite(part.end_ns[:, place])
+            own[part.traces[place]].append((part.end_ns[both, place], common[both]))
+    fitted = {at: _fit_all(pieces, lines[at]) for at, pieces in own.items()}
+    home = fitted[reference].back()
+    return {at: Line() if at == reference else line.then(home) for at, line in fitted.items()}
+
+
+def _fit_all(pieces: list[tuple[Reals, Reals]], line: Line) -> Line:
+    mine = np.concatenate([piece[0] for piece in pieces]) if pieces else np.zeros(0)
+    other = np.concatenate([piece[1] for piece in pieces]) if pieces else np.zeros(0)
+    if mine.size == 0:
+        return line
+    order = np.argsort(mine, kind="stable")
+    return fit(mine[order], other[order])
+
+
+def consensus(part: Anchors, lines: dict[int, Line], known: list[int]) -> Reals:
+    """float64[k]: the middle of the known ranks' ends on the reference's clock; NaN where none has the call."""
+    read = np.stack([lines[part.traces[place]].at(part.end_ns[:, place]) for place in known], axis=1)
+    ordered = np.sort(read, axis=1)
+    count = np.count_nonzero(np.isfinite(read), axis=1)
+    rows = np.arange(len(read))
+    low, high = np.maximum(count - 1, 0) // 2, count // 2
+    middle: Reals = (ordered[rows, low] + ordered[rows, np.minimum(high, np.maximum(count - 1, 0))]) / 2
+    return np.where(count > 0, middle, np.nan)
+
+
+def residuals(part: Anchors, lines: dict[int, Line]) -> Reals:
+    """float64[k, q]: ends of the q ranks with a line, less their middle; NaN where a rank has no such call."""
+    known = [place for place, at in enumerate(part.traces) if at in lines]
+    read = np.stack([lines[part.traces[place]].at(part.end_ns[:, place]) for place in known], axis=1)
+    rest: Reals = read - consensus(part, lines, known)[:, None]
+    return rest
+
+
+def error_ns(part: Anchors, lines: dict[int, Line]) -> float:
+    """How far apart two ranks' ends of one collective are on the reference's clock, in 19 of 20; of few, at most.
+
+    The middle of q ends scatters with them: what is left of one end is less by the root of 1 - 1/q.
+    """
+    rest = residuals(part, lines)
+    whole = rest[np.count_nonzero(np.isfinite(rest), axis=1) > 1]
+    if len(whole) == 0:
+        return 0.0
+    if len(whole) < ENOUGH:
+        return float(np.max(np.nanmax(whole, axis=1) - np.nanmin(whole, axis=1)))
+    widest = max(spread(column[np.isfinite(column)]) for column in whole.T)
+    return COVERED * widest * float(np.sqrt(2 / (1 - 1 / rest.shape[1])))

@@ -1,0 +1,199 @@
+"""Channels: calls that can only be matched with each other.
+
+A recorded process group is a channel, of whatever kinds. Calls without a record are a channel for each kernel name:
+one communicator's kernels may share a name with another's, which the groups of a channel then tell apart. A pair of
+ranks that sends one way is a channel.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from analyzer.matching.calls import Calls, Ledger
+from analyzer.matching.instances import World
+from analyzer.model.events import ABSENT, Integers
+from analyzer.model.run import Run
+
+LANE_SHARE = 0.5
+"""Streams tell communicators of one kernel name apart when each next one has less than this share of the calls."""
+
+
+class Sort(Enum):
+    """What the calls of a channel share."""
+
+    RECORDED = "process group"
+    UNRECORDED = "kernel name"
+    ONE_WAY = "sender and receiver"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Channel:
+    """Calls of several ranks among which collectives are looked for.
+
+    Attributes:
+        world: engine instance.
+        name: of the process group, "" where not recorded.
+        numbers: members by the instance's numbers as recorded, () where not recorded in full.
+        sort: how its calls are told from others.
+        is_densest: on each of its ranks no channel has more calls.
+        calls: by position in `run.traces`; at least one call each.
+    """
+
+    world: World
+    name: str
+    numbers: tuple[int, ...]
+    sort: Sort
+    is_densest: bool
+    calls: dict[int, Calls]
+
+    @property
+    def is_recorded(self) -> bool:
+        """The group is recorded; all traces with calls are of one group."""
+        return self.sort is not Sort.UNRECORDED
+
+    @property
+    def is_one_way(self) -> bool:
+        """Sends of one rank and receives of another."""
+        return self.sort is Sort.ONE_WAY
+
+
+def channels(run: Run, book: Ledger, world: World) -> list[Channel]:
+    """Channels of one engine instance with two ranks or more: recorded ones first, larger ones first."""
+    one_way = [book.kind.index(kind) for kind in ("send", "recv") if kind in book.kind]
+    recorded: dict[int, dict[int, Calls]] = {}
+    by_name: dict[tuple[int, int], dict[int, Calls]] = {}
+    pairs: dict[tuple[int, int], dict[int, Calls]] = {}
+    for at, number in zip(world.traces, world.numbers, strict=True):
+        calls = book.calls[at]
+        is_one_way = np.isin(calls.kind, one_way)
+        if world.certain:
+            _add_pairs(pairs, at, number, (calls.take(is_one_way), book, world))
+        rest = calls.take(~is_one_way)
+        group = rest.group if run.traces[at].origin.device == "cpu" else _adopted(rest)
+        for code in np.unique(group):
+            part = rest.take(group == code)
+            if code == ABSENT:
+                for key, named in _by_name_and_lane(part).items():
+                    by_name.setdefault(key, {})[at] = named
+            else:
+                recorded.setdefault(int(code), {})[at] = part
+    unnamed = _same_lanes(by_name)
+    most = _most((*recorded.values(), *unnamed))
+    found = [_recorded(book.group[code], world, calls, most) for code, calls in recorded.items()]
+    found += [Channel(world, "", (), Sort.UNRECORDED, _is_densest(calls, most), calls) for calls in unnamed]
+    found += [Channel(world, "", key, Sort.ONE_WAY, is_densest=False, calls=calls) for key, calls in pairs.items()]
+    several = [channel for channel in found if len(channel.calls) > 1]
+    return sorted(several, key=lambda channel: (channel.is_one_way, not channel.is_recorded, -_count(channel.calls)))
+
+
+def _most(parts: tuple[dict[int, Calls], ...]) -> dict[int, int]:
+    """The most calls that one channel has on each trace."""
+    most: dict[int, int] = {}
+    for calls in parts:
+        for at, own in calls.items():
+            most[at] = max(len(own), most.get(at, 0))
+    return most
+
+
+def _is_densest(calls: dict[int, Calls], most: dict[int, int]) -> bool:
+    return all(len(own) == most[at] for at, own in calls.items())
+
+
+def _count(calls: dict[int, Calls]) -> int:
+    return sum(len(own) for own in calls.values())
+
+
+def _adopted(calls: Calls) -> Integers:
+    """Group of each call; one without a record is of the group that alone has its name on its stream.
+
+    Kernels launched before the window have no record, their successors on the stream have one.
+    """
+    group: Integers = calls.group.copy()
+    known = group != ABSENT
+    if known.all() or not known.any():
+        return group
+    place = calls.lane * (int(calls.name.max()) + 1) + calls.name
+    seen = np.unique(np.stack((place[known], group[known])), axis=1)
+    places, first, times = np.unique(seen[0], return_index=True, return_counts=True)
+    at = np.minimum(np.searchsorted(places, place), places.size - 1)
+    alone = ~known & (places[at] == place) & (times[at] == 1)
+    group[alone] = seen[1][first[at]][alone]
+    return group
+
+
+def _by_name_and_lane(calls: Calls) -> dict[tuple[int, int], Calls]:
+    """Calls of each name, split by lane where lanes differ much in calls: (name, place of the lane) -> calls."""
+    parts: dict[tuple[int, int], Calls] = {}
+    for name in np.unique(calls.name):
+        named = calls.take(calls.name == name)
+        lanes, count = np.unique(named.lane, return_counts=True)
+        order = np.argsort(-count, kind="stable")
+        if np.all(count[order][1:] < LANE_SHARE * count[order][:-1]):
+            for place, lane in enumerate(lanes[order]):
+                parts[int(name), place] = named.take(named.lane == lane)
+        else:
+            parts[int(name), ABSENT] = named
+    return parts
+
+
+def _same_lanes(parts: dict[tuple[int, int], dict[int, Calls]]) -> list[dict[int, Calls]]:
+    """Channels of a name by lane where every rank splits alike, else of the name on all lanes."""
+    found: list[dict[int, Calls]] = []
+    names = dict.fromkeys(name for name, _ in parts)
+    for name in names:
+        mine = {place: calls for (other, place), calls in parts.items() if other == name}
+        if len({tuple(calls) for calls in mine.values()}) == 1:
+            found += mine.values()
+            continue
+        traces = dict.fromkeys(at for calls in mine.values() for at in calls)
+        found.append({at: _joined([calls[at] for calls in mine.values() if at in calls]) for at in traces})
+    return found
+
+
+def _joined(parts: list[Calls]) -> Calls:
+    """Calls of several lanes in order of start."""
+    columns = [np.concatenate(column) for column in zip(*(_columns(part) for part in parts), strict=True)]
+    order = np.argsort(columns[1], kind="stable")
+    return Calls(*(column[order] for column in columns))
+
+
+def _columns(calls: Calls) -> tuple[np.ndarray, ...]:
+    return tuple(getattr(calls, name) for name in calls.__slots__)
+
+
+def _recorded(key: str, world: World, calls: dict[int, Calls], most: dict[int, int]) -> Channel:
+    """The channel of a process group "name|members"."""
+    name, _, members = key.partition("|")
+    return Channel(world, name, _members(members), Sort.RECORDED, _is_densest(calls, most), calls)
+
+
+def _members(text: str) -> tuple[int, ...]:
+    """Ranks of "[0, 1, 2]"; () where the list is shortened or is none."""
+    try:
+        ranks = json.loads(text)
+    except ValueError:
+        return ()
+    return tuple(ranks) if isinstance(ranks, list) and all(isinstance(rank, int) for rank in ranks) else ()
+
+
+def _add_pairs(
+    pairs: dict[tuple[int, int], dict[int, Calls]], at: int, number: int, seen: tuple[Calls, Ledger, World]
+) -> None:
+    """Sort one rank's sends and receives by (from, to); in a group of two the peer is the other one."""
+    calls, book, world = seen
+    peers = calls.peer.copy()
+    for code in np.unique(calls.group):
+        listed = _members(book.group[code].partition("|")[2]) if code != ABSENT else ()
+        others = set(listed or (world.numbers if world.size in (len(world.numbers), None) else ())) - {number}
+        if len(others) == 1:
+            peers[(calls.group == code) & (peers == ABSENT)] = next(iter(others))
+    for code in np.unique(calls.kind):
+        sends = book.kind[int(code)] == "send"
+        for peer in np.unique(peers[calls.kind == code]):
+            key = (number, int(peer)) if sends else (int(peer), number)
+            if peer != ABSENT:
+                pairs.setdefault(key, {})[at] = calls.take((calls.kind == code) & (peers == peer))

@@ -1,0 +1,219 @@
+"""How many calls two ranks' windows start apart: the lag at which their calls end in step.
+
+The participants of a collective end together. On two clocks the ends of one and the same call differ by the clocks'
+offset, so at the right lag the difference of the n-th ends is constant up to the jitter of an end, and at a wrong lag
+it carries the variation of the time between calls. Candidate lags are voted for by equal times between calls, the
+rare ones first, in n log n; each is judged by what remains of the difference of ends on its longest unbroken run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from analyzer.matching.clock_line import Line, Reals, fit
+from analyzer.model.events import ABSENT, Integers, Mask
+
+BLOCK_CALLS = 2048
+"""The lag is looked for on so many calls, from the middle of a window: fewer calls are missing among them."""
+
+PEAKS = 4
+"""Lags that a vote proposes."""
+
+WIDTHS_NS = (2e3, 2e4, 2e5, 2e6)
+"""Times between calls are equal in steps of these: the jitter of ends on devices is 1 to 4 µs, on hosts up to ms."""
+
+VOTES = 4
+"""So many votes a call are counted."""
+
+FINEST_NS = 300.0
+"""Differences of spread below this are the clocks' own steps; Kineto rounds to 1 ns or to 1 µs."""
+
+BREAK_NS = 3_000.0
+BREAK_SPREADS = 8.0
+BREAK_SHARE = 0.25
+"""A run is broken where the difference of ends jumps by more than the time, the usual jump and the share of the time
+between calls: a call is missing on one rank, which moves the difference by a whole time between calls."""
+
+RUN_SHARE = 0.25
+"""A lag whose longest run is less than this share of the longest of all lags is no candidate."""
+
+SHORTEST_RUN = 5
+"""Pairs of which the spread says something."""
+
+_PRIME, _OTHER_PRIME = 0x9E3779B1, 0x85EBCA77
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sequence:
+    """One rank's n calls of one channel in order of start.
+
+    Attributes:
+        token: int64[n], equal on all ranks for calls that may be the same.
+        size_bytes: int64[n], ABSENT where unknown; two known sizes that differ are two calls.
+        start_ns, end_ns: float64[n], on the rank's own clock.
+    """
+
+    token: Integers
+    size_bytes: Integers
+    start_ns: Reals
+    end_ns: Reals
+
+    def __len__(self) -> int:
+        return int(self.token.size)
+
+    def take(self, rows: Integers | slice) -> Sequence:
+        """The chosen calls, which keep their order."""
+        return Sequence(self.token[rows], self.size_bytes[rows], self.start_ns[rows], self.end_ns[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """A lag and what speaks for it.
+
+    Attributes:
+        lag: position on the other rank less the own one.
+        line: own clock to the other's, fitted on the run.
+        begin, end: own positions of the longest unbroken run.
+        overlap: calls that both windows hold at this lag.
+        apart_ns: how far the clocks are apart if the lag is right.
+    """
+
+    lag: int
+    line: Line
+    begin: int
+    end: int
+    overlap: int
+    apart_ns: float
+
+    @property
+    def misfit_ns(self) -> float:
+        """What the run leaves unexplained; short runs are trusted less, the shortest not at all."""
+        if self.end - self.begin < SHORTEST_RUN:
+            return np.inf
+        return (self.line.spread_ns + FINEST_NS) * (1 + SHORTEST_RUN / (self.end - self.begin))
+
+
+def seed(ref: Sequence, own: Sequence, raw_ns: float, *, one_clock: bool) -> Seed | None:
+    """The best lag between two sequences; None where no lag makes two calls agree.
+
+    Args:
+        ref: the other rank's calls.
+        own: the rank's calls.
+        raw_ns: what to add to `own` times to read them on the other clock if the clocks agree.
+        one_clock: both ranks are on one host: of lags that fit alike the one with the smaller offset is right.
+    """
+    found: list[Seed] = []
+    for begin, end in _blocks(len(own)):
+        lags = _candidates(ref, own, raw_ns, begin, end)
+        tried = (_judge(ref, own, lag, raw_ns, begin, end) for lag in lags)
+        found += [judged for judged in tried if judged is not None]
+    if not found:
+        return None
+    longest = max(judged.end - judged.begin for judged in found)
+    found = [judged for judged in found if judged.end - judged.begin >= RUN_SHARE * longest]
+    best = min(found, key=lambda judged: judged.misfit_ns)
+    alike = 1 + 4 / np.sqrt(best.end - best.begin)
+    equal = [judged for judged in found if judged.misfit_ns <= alike * best.misfit_ns]
+    if one_clock:
+        return min(equal, key=lambda judged: (judged.apart_ns, -judged.overlap))
+    return min(equal, key=lambda judged: (-judged.overlap, judged.apart_ns))
+
+
+def _blocks(size: int) -> list[tuple[int, int]]:
+    """Stretches of a window to look at: all of a small one, else its middle and both ends."""
+    if size <= 2 * BLOCK_CALLS:
+        return [(0, size)]
+    middle = (size - BLOCK_CALLS) // 2
+    return [(at, at + BLOCK_CALLS) for at in (middle, 0, size - BLOCK_CALLS)]
+
+
+def _candidates(ref: Sequence, own: Sequence, raw_ns: float, begin: int, end: int) -> list[int]:
+    """Lags worth judging."""
+    by_clock = np.searchsorted(ref.end_ns, own.end_ns[begin:end] + raw_ns) - np.arange(begin, end)
+    near = int(np.median(by_clock))
+    lags = {0, len(ref) - len(own), near - 1, near, near + 1}
+    part = own.take(slice(begin, end))
+    for width in WIDTHS_NS:
+        for half in (0.0, 0.5):
+            lags.update(_elected(_paces(ref, width, half), _paces(part, width, half), begin))
+    return sorted(lags)
+
+
+def _paces(calls: Sequence, width_ns: float, half: float) -> Integers:
+    """int64[n - 1]: a number for the name of each call but the first and the time since the one before it."""
+    pace = np.floor(np.diff(calls.end_ns) / width_ns + half).astype(np.int64)
+    return (calls.token[1:] * _PRIME) ^ (pace * _OTHER_PRIME)
+
+
+def _elected(ref: Integers, own: Integers, begin: int) -> list[int]:
+    """Lags that most equal paces vote for; the rarer a pace on the other rank, the more its vote weighs.
+
+    Votes are counted from the rarest pace on until they are as many as calls, which keeps them linear.
+    """
+    order = np.argsort(ref, kind="stable")
+    left, right = (np.searchsorted(ref[order], own, side=side) for side in ("left", "right"))
+    times = right - left
+    voters = np.flatnonzero(times)
+    voters = voters[np.argsort(times[voters], kind="stable")]
+    voters = voters[: np.searchsorted(np.cumsum(times[voters]), VOTES * (ref.size + own.size), side="right")]
+    if voters.size == 0:
+        return []
+    count = times[voters]
+    nth = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    lag = order[np.repeat(left[voters], count) + nth] - np.repeat(voters, count)
+    weight = np.bincount(lag + own.size, weights=np.repeat(1 / count, count))
+    top = np.argsort(weight)[-PEAKS:]
+    return [int(at) - own.size - begin for at in top if weight[at] > 0]
+
+
+def _judge(ref: Sequence, own: Sequence, lag: int, raw_ns: float, begin: int, end: int) -> Seed | None:
+    """What speaks for a lag between own positions begin and end; None where nothing agrees."""
+    first, last = max(begin, -lag), min(end, len(ref) - lag)
+    if first >= last:
+        return None
+    agree = same(ref, own, np.arange(first, last) + lag, np.arange(first, last))
+    if not agree.any():
+        return None
+    gap = ref.end_ns[first + lag : last + lag] - own.end_ns[first:last]
+    start, stop = _longest_run(gap, agree, np.diff(own.end_ns[first:last]))
+    line = fit(own.end_ns[first + start : first + stop], ref.end_ns[first + lag + start : first + lag + stop])
+    middle = own.end_ns[first + (start + stop) // 2]
+    return Seed(
+        lag=lag,
+        line=line,
+        begin=first + start,
+        end=first + stop,
+        overlap=min(len(own), len(ref) - lag) - max(0, -lag),
+        apart_ns=abs(float(line.offset_ns + line.drift * middle) - raw_ns),
+    )
+
+
+def same(ref: Sequence, own: Sequence, ref_at: Integers, own_at: Integers) -> Mask:
+    """bool[n]: pairs that agree in token, and in size where both know it."""
+    left, right = ref.size_bytes[ref_at], own.size_bytes[own_at]
+    sized = (left == ABSENT) | (right == ABSENT) | (left == right)
+    agree: Mask = (ref.token[ref_at] == own.token[own_at]) & sized
+    return agree
+
+
+def _longest_run(gap: Reals, agree: Mask, pace: Reals) -> tuple[int, int]:
+    """Begin and end of the longest stretch of agreeing pairs in which the gap does not jump.
+
+    Args:
+        gap: float64[n], difference of ends.
+        agree: bool[n].
+        pace: float64[n - 1], time between calls.
+    """
+    step = np.abs(np.diff(gap))
+    both = agree[1:] & agree[:-1]
+    usual = float(np.quantile(step[both], 0.25)) if both.any() else 0.0
+    joined = both & (step <= np.maximum(BREAK_SHARE * pace, max(BREAK_NS, BREAK_SPREADS * usual)))
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], joined, [False])).astype(np.int8)))
+    if edges.size == 0:
+        at = int(np.argmax(agree))
+        return at, at + 1
+    length = edges[1::2] - edges[::2]
+    best = int(np.argmax(length))
+    return int(edges[2 * best]), int(edges[2 * best + 1]) + 1

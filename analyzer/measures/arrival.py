@@ -1,0 +1,224 @@
+"""What a rank did before it came to a collective, against what the others did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from analyzer.intervals import Nanoseconds
+from analyzer.matching.clock import clock
+from analyzer.matching.clock_line import Reals
+from analyzer.measures.breakdown import UNCLASSIFIED, Breakdown, breakdown
+from analyzer.measures.causes import BLOCKING_CALL
+from analyzer.measures.waits import GroupWaits
+from analyzer.model.events import ABSENT, Activities, Integers, Mask
+from analyzer.model.kind import Cause, Kind
+from analyzer.model.run import Run
+from analyzer.model.trace import Trace
+
+NAMES = 5
+"""Kernel names that are looked at one by one: those on which the late rank spends most more."""
+
+DOING: dict[str, Callable[[Breakdown], Callable[[Nanoseconds, Nanoseconds], Nanoseconds]]] = {
+    "compute": lambda part: part.term(Kind.COMPUTE).within,
+    "movement": lambda part: part.term(Kind.MOVEMENT).within,
+    "launch": lambda part: part.causes[Cause.HOST_LAUNCH].within,
+    "blocked": lambda part: part.causes[Cause.HOST_SYNC].within,
+    "stream": lambda part: part.causes[Cause.STREAM_WAIT].within,
+}
+"""What a rank can do between two collectives: compute, copy, wait for its host to launch or to be unblocked, or wait
+for another stream, an event or a dependency."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Something a late rank does longer than the others before it comes.
+
+    Attributes:
+        doing: a word of `DOING`; with a name, "compute" or "blocked".
+        name: the kernel or the blocking call, "" for all of its sort together.
+        work: subclass of the kernel, "" for all together.
+        excess_ns: longer than the mean of the others, mean a call.
+        share: of how late the rank comes by its own doing; more than 1 where it makes up for some of it.
+        correlation: over calls and ranks, of the time so spent with how late a rank comes, both less the mean of the
+            call; NaN where either is constant.
+        more_calls: kernels more than the mean of the others, mean a call: unequal work rather than slower work.
+    """
+
+    doing: str
+    name: str
+    work: str
+    excess_ns: int
+    share: float
+    correlation: float
+    more_calls: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Approach:
+    """The way of p ranks to each of k collectives: from the last collective of any group before it.
+
+    Attributes:
+        begin_ns, end_ns: int64[k, p] on each rank's own clock; ABSENT where the rank has no such call.
+        begun_ns: float64[k, p], the begin on one clock; NaN where missing.
+    """
+
+    begin_ns: Nanoseconds
+    end_ns: Nanoseconds
+    begun_ns: Reals
+
+
+def approach(run: Run, part: GroupWaits) -> Approach:
+    """Where each rank's own doing before each collective began and ended."""
+    group, common = part.group, clock(run)
+    begin = np.full(group.row.shape, ABSENT, np.int64)
+    end = np.full(group.row.shape, ABSENT, np.int64)
+    begun = np.full(group.row.shape, np.nan)
+    for place, at in enumerate(group.traces):
+        has = group.row[:, place] != ABSENT
+        rows = group.row[has, place]
+        end[has, place] = run.traces[at].activities.start_ns[rows]
+        begin[has, place] = _last_end(run.traces[at], rows)
+        begun[has, place] = common.to_reference(at, begin[has, place])
+    return Approach(begin, end, begun)
+
+
+def _last_end(trace: Trace, rows: Integers) -> Nanoseconds:
+    """int64[k]: end of the collectives that started before each row, no later than its start; else the first start."""
+    activities = trace.activities
+    calls = np.flatnonzero(activities.kind == Kind.COMMUNICATION)
+    reach = np.maximum.accumulate(activities.end_ns[calls])
+    before = np.searchsorted(calls, rows) - 1
+    last = np.where(before >= 0, reach[np.maximum(before, 0)], activities.start_ns[0])
+    return np.minimum(last, activities.start_ns[rows])
+
+
+def reasons(run: Run, part: GroupWaits, way: Approach, late: tuple[int, Mask]) -> tuple[Reason, ...]:
+    """What the rank at a place does longer than the others, largest excess first: each sort, kernels, and calls.
+
+    Args:
+        run: the run.
+        part: the group.
+        way: its approach.
+        late: place of the rank, and bool[k]: the calls it is last in.
+    """
+    place, mine = late
+    whole = np.flatnonzero((part.group.row != ABSENT).all(axis=1))
+    chosen = mine[whole]
+    if whole.size == 0 or not chosen.any():
+        return ()
+    view = _View(
+        place=place,
+        chosen=chosen,
+        late=_apart(part.start_ns[whole]),
+        begin_ns=way.begin_ns[whole],
+        end_ns=way.end_ns[whole],
+        own_ns=float(np.mean(_against(part.start_ns[whole] - way.begun_ns[whole], place)[chosen])),
+    )
+    parts = breakdown(run)
+    found = []
+    for word, of in DOING.items():
+        columns = [of(parts[at])(view.begin_ns[:, j], view.end_ns[:, j]) for j, at in enumerate(part.group.traces)]
+        found.append(_reason(view, (word, "", ""), np.stack(columns, axis=1).astype(np.float64), None))
+    found += [*_kernels(run, part, view), *_blocking(run, part, view)]
+    longer = [reason for reason in found if reason.excess_ns > 0]
+    return tuple(sorted(longer, key=lambda reason: (-reason.excess_ns, reason.name != "")))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _View:
+    """The calls that all ranks show: whose reasons, in which calls, how late each rank comes, and their approaches."""
+
+    place: int
+    chosen: Mask
+    late: Reals
+    begin_ns: Nanoseconds
+    end_ns: Nanoseconds
+    own_ns: float
+
+
+def _apart(table: Reals) -> Reals:
+    """float64[k, p]: less the mean of each call."""
+    apart: Reals = table - table.mean(axis=1, keepdims=True)
+    return apart
+
+
+def _against(table: Reals, place: int) -> Reals:
+    """float64[k]: one rank less the mean of the others."""
+    others = np.delete(table, place, axis=1)
+    against: Reals = table[:, place] - others.mean(axis=1)
+    return against
+
+
+def _reason(view: _View, what: tuple[str, str, str], spent: Reals, calls: Reals | None) -> Reason:
+    excess = float(np.mean(_against(spent, view.place)[view.chosen]))
+    longer = _apart(spent)
+    steady = not longer.any() or not view.late.any()
+    return Reason(
+        doing=what[0],
+        name=what[1],
+        work=what[2],
+        excess_ns=round(excess),
+        share=excess / view.own_ns if view.own_ns > 0 else float("nan"),
+        correlation=float("nan") if steady else float(np.corrcoef(view.late.ravel(), longer.ravel())[0, 1]),
+        more_calls=0.0 if calls is None else float(np.mean(_against(calls, view.place)[view.chosen])),
+    )
+
+
+def _kernels(run: Run, part: GroupWaits, view: _View) -> list[Reason]:
+    """The compute kernels on which the late rank spends most more, by name."""
+    totals: list[dict[str, int]] = []
+    places: list[tuple[Activities, Integers]] = []
+    for column, at in enumerate(part.group.traces):
+        activities = run.traces[at].activities
+        call = _call_of(activities, view.begin_ns[:, column], view.end_ns[:, column])
+        inside = np.flatnonzero((call != ABSENT) & (activities.kind == Kind.COMPUTE))
+        inside = inside[view.chosen[call[inside]]]
+        spent = np.zeros(len(activities.name.values), np.int64)
+        np.add.at(spent, activities.name.codes[inside], activities.duration_ns[inside])
+        totals.append({activities.name.values[code]: int(spent[code]) for code in np.flatnonzero(spent)})
+        places.append((activities, call))
+    mine = totals[view.place]
+    others = [total for column, total in enumerate(totals) if column != view.place]
+    more = {name: ns - sum(total.get(name, 0) for total in others) / len(others) for name, ns in mine.items()}
+    names = sorted((name for name in more if more[name] > 0), key=lambda name: -more[name])[:NAMES]
+    return [_kernel(view, name, places) for name in names]
+
+
+def _kernel(view: _View, name: str, places: list[tuple[Activities, Integers]]) -> Reason:
+    """One name's time and calls before each collective on each rank."""
+    size = len(view.begin_ns)
+    spent, calls = np.zeros((size, len(places))), np.zeros((size, len(places)))
+    for column, (activities, call) in enumerate(places):
+        rows = np.flatnonzero((call != ABSENT) & activities.name.where(lambda value: value == name))
+        spent[:, column] = np.bincount(call[rows], activities.duration_ns[rows], size)
+        calls[:, column] = np.bincount(call[rows], minlength=size)
+    activities, _ = places[view.place]
+    pattern = activities.patterns[activities.name.values.index(name)]
+    return _reason(view, ("compute", name, UNCLASSIFIED if pattern is None else pattern.subclass), spent, calls)
+
+
+def _blocking(run: Run, part: GroupWaits, view: _View) -> list[Reason]:
+    """The calls in which its host is blocked longer than the others', by name."""
+    parts, traces = breakdown(run), [run.traces[at] for at in part.group.traces]
+    names = {name for trace in traces for name in trace.calls.name.values if BLOCKING_CALL.search(name)}
+    found = []
+    for name in sorted(names):
+        columns = [
+            (trace.calls.take(trace.calls.name.where(name.__eq__)).union() & parts[at].causes[Cause.HOST_SYNC]).within(
+                view.begin_ns[:, place], view.end_ns[:, place]
+            )
+            for place, (at, trace) in enumerate(zip(part.group.traces, traces, strict=True))
+        ]
+        found.append(_reason(view, ("blocked", name, ""), np.stack(columns, axis=1).astype(np.float64), None))
+    return found
+
+
+def _call_of(activities: Activities, begin_ns: Nanoseconds, end_ns: Nanoseconds) -> Integers:
+    """int64[n]: the collective before which each activity started, ABSENT where it started before none."""
+    call = np.searchsorted(end_ns, activities.start_ns, side="right")
+    inside = call < end_ns.size
+    inside[inside] = activities.start_ns[inside] >= begin_ns[call[inside]]
+    return np.where(inside, call, ABSENT).astype(np.int64)

@@ -1,1 +1,0 @@
-"""Request logs replayed over workers with prefix caches."""

@@ -1,0 +1,58 @@
+"""A gate's result as GitHub workflow annotations: a line a metric that does not pass, the verdict as a notice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from analyzer.gate.metrics import Verdict
+from analyzer.gate.verdict import Result
+from analyzer.render.gate import words
+
+MOST = 10
+"""Annotations of one level that GitHub shows of a step; more are dropped there without a word."""
+_LEVELS = {
+    Verdict.REGRESSION: "error",
+    Verdict.NOT_COMPARABLE: "error",
+    Verdict.UNDECIDED: "warning",
+    Verdict.IMPROVED: "notice",
+    Verdict.PASS: "notice",
+}
+
+
+def render(result: Result, *, strict: bool = False) -> str:
+    """The result as workflow commands.
+
+    Args:
+        result: what to show.
+        strict: whether what is undecided is an error, as it is for the exit code.
+    """
+    levels = {**_LEVELS, Verdict.UNDECIDED: "error"} if strict else _LEVELS
+    lines = [(levels[result.verdict], "gate", words.headline(result)), *_annotations(result, levels)]
+    kept = []
+    for level in ("error", "warning", "notice"):
+        own = [line for line in lines if line[0] == level]
+        shown = own if len(own) <= MOST else own[: MOST - 1]
+        if len(shown) < len(own):
+            shown.append((level, "gate", f"{len(own) - len(shown)} more: see the full report"))
+        kept += shown
+    return "".join(_command(*line) for line in kept)
+
+
+def _annotations(result: Result, levels: dict[Verdict, str]) -> Iterator[tuple[str, str, str]]:
+    for row in result.rows:
+        if row.verdict in {Verdict.REGRESSION, Verdict.NOT_COMPARABLE, Verdict.UNDECIDED, Verdict.IMPROVED}:
+            sides = f"{words.value(row, row.base)} → {words.value(row, row.head)}"
+            yield levels[row.verdict], row.metric, f"{row.verdict.value}: {words.why(row)} ({sides})"
+    for found in result.findings:
+        level = "error" if found.verdict is Verdict.REGRESSION else "notice"
+        yield level, found.rule, f"new finding, {found.severity}: {found.message}"
+    yield from (("notice", "gate", note) for note in (*result.notes, *words.courses(result)))
+
+
+def _command(level: str, title: str, message: str) -> str:
+    """`::level title=…::message`, escaped as the toolkit of GitHub's actions does (core/src/command.ts)."""
+    return f"::{level} title={_data(title).replace(':', '%3A').replace(',', '%2C')}::{_data(message)}\n"
+
+
+def _data(value: str) -> str:
+    return value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

@@ -1,0 +1,56 @@
+"""A gate's result as markdown for a pull request: the verdict and what failed first, the rest folded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from analyzer.gate.metrics import Row, Verdict
+from analyzer.gate.verdict import NewFinding, Result
+from analyzer.render.compare.markdown import fold, table
+from analyzer.render.formats.markdown import code, text
+from analyzer.render.gate import words
+from analyzer.render.safe import safe
+
+_MARKS = {
+    Verdict.PASS: "✅",
+    Verdict.IMPROVED: "🟢",
+    Verdict.UNDECIDED: "⚠️",
+    Verdict.REGRESSION: "❌",
+    Verdict.NOT_COMPARABLE: "⛔",
+}
+_FIRST = (Verdict.REGRESSION, Verdict.NOT_COMPARABLE, Verdict.UNDECIDED)
+
+
+def render(result: Result) -> str:
+    """The result as GitHub's and GitLab's markdown."""
+    lines = [f"### {_MARKS[result.verdict]} {text(words.headline(result))}"]
+    lines += [f"- {text(safe(note))}" for note in result.notes]
+    first = [row for row in result.rows if row.verdict in _FIRST]
+    rest = [row for row in result.rows if row.verdict not in _FIRST]
+    if first:
+        lines.append(_table(first))
+    lines += [_finding(row) for row in result.findings]
+    lines += [f"- {text(safe(line))}" for line in words.courses(result)]
+    if rest:
+        lines.append(fold(f"{len(rest)} that pass", _table(rest)))
+    if result.differences:
+        cells = [(text(part.what), text(part.base or "–"), text(part.head or "–")) for part in result.differences]
+        lines.append(fold("Configuration", table(("", "baseline", "now"), cells)))
+    return "\n\n".join(lines) + "\n"
+
+
+def _table(rows: Iterable[Row]) -> str:
+    return table(("metric", "verdict", "baseline", "now", "change", "95 % interval", "why"), map(_cells, rows))
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    mark = f"{_MARKS[row.verdict]} {row.verdict.value}"
+    sides = (text(words.value(row, row.base)), text(words.value(row, row.head)))
+    return code(row.metric), mark, *sides, words.change(row), words.interval(row), text(safe(words.why(row)))
+
+
+def _finding(row: NewFinding) -> str:
+    grew = f" (was {row.was})" if row.was else ""
+    accepted = f", accepted: {text(safe(row.accepted))}" if row.accepted else ""
+    mark = _MARKS[row.verdict] if row.verdict is Verdict.REGRESSION else "🔎"
+    return f"- {mark} new finding, {row.severity}{grew} {row.rule}: {text(safe(row.message))}{accepted}"

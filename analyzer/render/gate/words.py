@@ -1,0 +1,74 @@
+"""Words and figures that every form of a gate's result uses alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+
+from analyzer.compare.comparison import signed
+from analyzer.gate.history import Course
+from analyzer.gate.metrics import Row, Verdict
+from analyzer.gate.verdict import Result
+from analyzer.units import count, duration, size
+
+NOTHING = "–"
+
+
+def headline(result: Result) -> str:
+    """The verdict, and what it rests on, in one line."""
+    runs = f"{count(len(result.head_runs), 'run')} against {len(result.base_runs)}"
+    if result.verdict is Verdict.REGRESSION:
+        return f"regression in {', '.join(result.losses)} ({runs})"
+    if result.verdict is Verdict.NOT_COMPARABLE:
+        return f"not comparable with the baseline ({runs})"
+    named = [row.metric for row in result.rows if row.verdict is result.verdict]
+    if result.verdict is Verdict.PASS:
+        return f"pass: {count(len(named), 'metric')} ({runs})"
+    return f"{result.verdict.value}: {', '.join(named)} ({runs})"
+
+
+def value(row: Row, side: Sequence[float | str]) -> str:
+    """Median of times; one value or the range of an exact quantity."""
+    numbers = [part for part in side if not isinstance(part, str)]
+    if not side:
+        return NOTHING
+    if row.is_time:
+        return duration(median(numbers))
+    shown = [part if isinstance(part, str) else _amount(row.metric, part) for part in side]
+    return shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
+
+
+def _amount(metric: str, number: float) -> str:
+    if metric.startswith(("bytes.", "moved.")):
+        return size(number)
+    return f"{number:,.0f}" if number == int(number) else f"{number:,.2f}"
+
+
+def change(row: Row) -> str:
+    """The ratio as percent; "" where there is none."""
+    return "" if row.ratio is None else signed(row.ratio - 1)
+
+
+def interval(row: Row) -> str:
+    """Of the change; "" where there is none."""
+    return "" if row.interval is None else " to ".join(signed(bound - 1) for bound in row.interval)
+
+
+def why(row: Row) -> str:
+    """The row's sentence, with the reason why its loss is accepted."""
+    return f"accepted: {row.accepted} ({row.why})" if row.accepted else row.why
+
+
+def courses(result: Result) -> list[str]:
+    """A sentence for each metric that jumped or drifts."""
+    return [sentence for found in result.courses if (sentence := _course(found))]
+
+
+def _course(found: Course) -> str:
+    parts = []
+    if found.jump is not None:
+        parts.append(f"jumped by {signed(found.jump[1] - 1)} at {found.jump[0]}")
+    if found.drift is not None:
+        since = " since" if found.jump else ""
+        parts.append(f"drifts by {signed(found.drift - 1)} a gate{since}")
+    return f"{found.metric} {' and '.join(parts)}, over {count(found.gates, 'gate')}" if parts else ""

@@ -1,0 +1,75 @@
+"""What one run lets expect, as text: the range, the classes behind it, the bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from analyzer.render.console import printed
+from analyzer.units import duration
+from analyzer.whatif.foresight import DIMENSION, Foresight
+from analyzer.whatif.time_classes import Sort
+
+SHOWN_CLASSES = 12
+BOUNDS = "Upper bounds, not promises:"
+SCALES = {
+    Sort.GEMM: "divided, down to the floor of a kernel",
+    Sort.EXPERTS: "divided, down to the floor of a kernel",
+    Sort.ATTENTION: "divided up to the number of KV heads",
+    Sort.REPLICATED: "stays",
+    Sort.COLLECTIVE: "as the links do",
+    Sort.SETUP: "stays while there are peers",
+    Sort.WAIT: "as the latest of the ranks",
+    Sort.HOST: "stays",
+    Sort.MOVEMENT: "state that is split shrinks",
+    Sort.UNKNOWN: "unknown: stays, or is divided",
+}
+
+
+def render(found: Foresight, width: int = 80, *, color: bool = False) -> str:
+    """The answer as text.
+
+    Args:
+        found: what to show.
+        width: columns; 80 fit.
+        color: ANSI colours.
+    """
+    return printed(_parts(found), width, color=color)
+
+
+def _parts(found: Foresight) -> Iterator[RenderableType]:
+    told, then = found.expectation, found.expectation.degree
+    yield Text(told.sentence(f"{DIMENSION.upper()}{then}"), style="bold")
+    yield Text(origin(found))
+    yield from (Text(f"! {note}", style="yellow") for note in told.notes)
+    yield Text()
+    yield _classes(found)
+    yield Text()
+    if found.marginal is not None:
+        yield Text(found.marginal.sentence(f"{DIMENSION.upper()}{found.marginal.degree}"))
+    if found.ceilings:
+        yield Text(BOUNDS)
+    yield from (Text(f"  {part.sentence}") for part in found.ceilings)
+
+
+def origin(found: Foresight) -> str:
+    """What was measured, and what the rest is."""
+    now = f"{DIMENSION.upper()}{found.step.degree}"
+    return f"{found.label}: {found.kind} steps at {now}; a model: measure before you use it"
+
+
+def _classes(found: Foresight) -> RenderableType:
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    for title, justify in (("class", "left"), ("now", "right"), ("then", "right"), ("with the degree", "left")):
+        table.add_column(title, justify=justify)  # type: ignore[arg-type]
+    shown = found.classes[:SHOWN_CLASSES]
+    for part, then_ns in shown:
+        table.add_row(part.name, duration(part.time_ns), duration(then_ns), SCALES[part.sort])
+    rest = found.classes[SHOWN_CLASSES:]
+    if rest:
+        times = [duration(sum(times)) for times in zip(*((part.time_ns, then) for part, then in rest), strict=True)]
+        table.add_row(f"{len(rest)} more", *times, "as each does")
+    return table

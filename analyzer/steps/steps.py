@@ -1,0 +1,171 @@
+"""Engine iterations of every rank: which there are, what each ran on the device, and for how long."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from analyzer.intervals import Intervals
+from analyzer.model.events import ABSENT, Integers
+from analyzer.model.run import Run
+from analyzer.model.trace import Trace
+from analyzer.once import once
+from analyzer.steps.annotations import by_annotations, step_annotations, working_annotations
+from analyzer.steps.graphs import by_graphs, by_period
+from analyzer.steps.launches import launch_rows
+from analyzer.steps.names import Phase, StepName, read_step_name
+from analyzer.steps.rank_steps import RankSteps, StepSource, measured, none_found
+
+__all__ = [
+    "Phase",
+    "RankSteps",
+    "StepName",
+    "StepSource",
+    "StepSummary",
+    "read_step_name",
+    "reused_tokens",
+    "step_annotations",
+    "step_summary",
+    "steps",
+    "working_annotations",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class StepSummary:
+    """Steps of one phase over all ranks.
+
+    Attributes:
+        kind: prefill, decode, mixed, draft, verify, idle, capture or unknown.
+        source: how they were found.
+        count: steps of the rank that has most, those left out among them.
+        left_out: why steps are not in the statistics below, with how many over all ranks. Where all of a phase would be
+            left out (idle steps, captures), none is.
+        median_ns: first to last activity of a step; of a host without an accelerator, its annotation.
+        p90_ns: the same, 90th percentile.
+        period_ns: median time from the start of a step to the start of the next; None where no step has a next.
+        median_tokens: scheduled in a step, None where not stated.
+        median_requests: in a step, None where not stated.
+        speculative: steps that verify drafts, over all ranks.
+        terms: median time of each term within a step.
+    """
+
+    kind: str
+    source: str
+    count: int
+    left_out: dict[str, int]
+    median_ns: int
+    p90_ns: int
+    period_ns: int | None
+    median_tokens: int | None
+    median_requests: int | None
+    speculative: int
+    terms: dict[str, int]
+
+
+@once
+def steps(run: Run) -> tuple[RankSteps, ...]:
+    """Steps of each rank in order: by annotations, else by graph launches, else by what the device repeats."""
+    return tuple(_steps(trace) for trace in run.traces)
+
+
+def step_summary(run: Run, terms: Sequence[Mapping[str, Intervals]] = ()) -> tuple[StepSummary, ...]:
+    """Steps by phase, most frequent first.
+
+    Args:
+        run: whose steps.
+        terms: for each rank in order, the instants of each term; none for no terms.
+    """
+    found = steps(run)
+    kinds = Counter(phase for rank in found for phase in rank.phase.tolist())
+    return tuple(_summary(kind, found, terms) for kind, _ in kinds.most_common())
+
+
+def reused_tokens(run: Run) -> tuple[int, int] | None:
+    """KV tokens that prefill found in the cache, and tokens that it computed, on the rank that computed most.
+
+    Earlier chunks of a prompt that is prefilled in chunks count as found. None where no step states both.
+    """
+    sums = []
+    for rank in steps(run):
+        stated = (rank.reused_tokens != ABSENT) & (rank.prefill_tokens > 0)
+        if np.any(stated):
+            sums.append((int(rank.prefill_tokens[stated].sum()), int(rank.reused_tokens[stated].sum())))
+    if not sums:
+        return None
+    computed, reused = max(sums)
+    return reused, computed
+
+
+def _steps(trace: Trace) -> RankSteps:
+    launches = launch_rows(trace)
+    missing = []
+    for way in (by_annotations, by_graphs, by_period):
+        cut = way(trace, launches)
+        if not isinstance(cut, str):
+            return measured(trace, cut, launches)
+        missing.append(cut)
+    return none_found(trace, "; ".join(missing))
+
+
+def _summary(kind: str, found: Sequence[RankSteps], terms: Sequence[Mapping[str, Intervals]]) -> StepSummary:
+    rows = [np.flatnonzero(rank.phase.where(lambda word: word == kind)) for rank in found]
+    left_out = Counter(word for rank, own in zip(found, rows, strict=True) for word in rank.left_out.take(own).tolist())
+    steady = [own[rank.is_steady[own]] for rank, own in zip(found, rows, strict=True)]
+    if not left_out.pop("", 0):
+        steady, left_out = rows, Counter()
+    pooled = _Pool(tuple(found), tuple(steady))
+    span_ns = pooled.of([rank.span_ns for rank in found])
+    period_ns = _stated(pooled.of([rank.period_ns for rank in found]))
+    sources = Counter(rank.source.value for rank, own in zip(found, rows, strict=True) if own.size)
+    return StepSummary(
+        kind=kind,
+        source=sources.most_common(1)[0][0],
+        count=max(own.size for own in rows),
+        left_out=dict(left_out),
+        median_ns=int(np.median(span_ns)),
+        p90_ns=int(np.percentile(span_ns, 90)),
+        period_ns=_median(period_ns),
+        median_tokens=_median(_stated(pooled.of([rank.tokens for rank in found]))),
+        median_requests=_median(_stated(pooled.of([rank.requests for rank in found]))),
+        speculative=sum(
+            int(np.count_nonzero(rank.is_speculative[own])) for rank, own in zip(found, steady, strict=True)
+        ),
+        terms=_terms(pooled, terms),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pool:
+    """Chosen steps of each rank."""
+
+    ranks: tuple[RankSteps, ...]
+    rows: tuple[Integers, ...]
+
+    def of(self, columns: Sequence[Integers]) -> Integers:
+        """A column of all ranks, one after another."""
+        return np.concatenate([column[own] for column, own in zip(columns, self.rows, strict=True)])
+
+
+def _terms(pooled: _Pool, terms: Sequence[Mapping[str, Intervals]]) -> dict[str, int]:
+    if not terms:
+        return {}
+    names = dict.fromkeys(name for rank in terms for name in rank)
+    return {
+        name: int(
+            np.median(pooled.of([rank.time_within(own[name]) for rank, own in zip(pooled.ranks, terms, strict=True)]))
+        )
+        for name in names
+    }
+
+
+def _stated(values: Integers) -> Integers:
+    stated: Integers = values[values != ABSENT]
+    return stated
+
+
+def _median(values: Integers) -> int | None:
+    return int(np.median(values)) if values.size else None

@@ -1,0 +1,111 @@
+"""What at most could be gained, and what a doubling saves and adds: bounds from one run, never promises."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from analyzer.schema.finding import Basis
+from analyzer.units import duration, share
+from analyzer.whatif.expectation import expected_ns
+from analyzer.whatif.time_classes import ATTENTION_FLOOR_NS, CUSTOM, FLOOR_NS, ClassTime, Sort, Step
+
+_REDUCES = ("all_reduce", CUSTOM)
+_SPLIT = (Sort.GEMM, Sort.EXPERTS, Sort.ATTENTION)
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """An upper bound.
+
+    Attributes:
+        name: what would be gone.
+        saved_ns: time of the step that it takes now, at most all of which could be saved.
+        step_ns: the step as measured.
+        basis: derived where it only leaves measured time out, model where a figure of the hardware enters.
+    """
+
+    name: str
+    saved_ns: float
+    step_ns: float
+    basis: Basis
+
+    @property
+    def sentence(self) -> str:
+        """'without waits: at most 3.00 ms less (6.0 % of the step)'."""
+        return (
+            f"{self.name}: at most {duration(self.saved_ns)} less ({share(self.saved_ns / self.step_ns)} of the step)"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Marginal:
+    """What one doubling does to a step.
+
+    Attributes:
+        degree: after the doubling.
+        saves_ns: of compute at most: kernels without any floor.
+        adds_ns: of communication and waiting, about.
+        floor_ns: no degree brings the step below this: kernel floors, replicated work and host time.
+    """
+
+    degree: int
+    saves_ns: float
+    adds_ns: float
+    floor_ns: float
+
+    def sentence(self, name: str) -> str:
+        """'doubling to TP8 saves at most 5.00 ms of compute, adds about 1.20 ms; …' for the name TP8."""
+        return (
+            f"doubling to {name} saves at most {duration(self.saves_ns)} of compute, adds about "
+            f"{duration(self.adds_ns)} of communication and waiting; no degree goes below {duration(self.floor_ns)}"
+        )
+
+
+def ceilings(step: Step) -> tuple[Ceiling, ...]:
+    """Bounds on what four changes could save, those that would save anything, largest first."""
+    saved = (
+        Ceiling("without waits", _total(step, Sort.WAIT), step.step_ns, Basis.DERIVED),
+        Ceiling("without exposed copies", _total(step, Sort.MOVEMENT), step.step_ns, Basis.DERIVED),
+        Ceiling("with balanced experts", sum(_imbalance(step)), step.step_ns, Basis.DERIVED),
+        Ceiling("with half the all-reduce latency", sum(_latency(step)) / 2, step.step_ns, Basis.MODEL),
+    )
+    return tuple(sorted((part for part in saved if part.saved_ns > 0), key=lambda part: -part.saved_ns))
+
+
+def marginal(step: Step) -> Marginal:
+    """What doubling the degree saves at most and adds about, on the rung that the group is on."""
+    degree = 2 * step.degree
+    grows = [part for part in step.classes if part.sort in (Sort.COLLECTIVE, Sort.WAIT)]
+    return Marginal(
+        degree=degree,
+        saves_ns=sum(part.time_ns for part in step.classes if part.sort in _SPLIT) / 2,
+        adds_ns=sum(expected_ns(part, step, degree) - part.time_ns for part in grows),
+        floor_ns=sum(_floor(part) for part in step.classes),
+    )
+
+
+def _total(step: Step, sort: Sort) -> float:
+    return sum(part.time_ns for part in step.classes if part.sort is sort)
+
+
+def _imbalance(step: Step) -> Iterator[float]:
+    """Time of the fullest rank above the mean."""
+    for part in step.classes:
+        if part.sort is Sort.EXPERTS:
+            yield part.time_ns * (1 - 1 / part.imbalance)
+
+
+def _latency(step: Step) -> Iterator[float]:
+    """Time of all-reduces that an empty message would take."""
+    for part in step.classes:
+        if part.sort is Sort.COLLECTIVE and part.operation in _REDUCES and step.reference is not None:
+            yield min(part.time_ns, part.calls * step.reference(part.operation, 0.0, step.degree))
+
+
+def _floor(part: ClassTime) -> float:
+    """What no split takes away of a class."""
+    if part.sort in _SPLIT:
+        usual_ns = ATTENTION_FLOOR_NS if part.sort is Sort.ATTENTION else FLOOR_NS
+        return min(part.time_ns, part.calls * (usual_ns if part.floor_ns is None else part.floor_ns))
+    return part.time_ns if part.sort in (Sort.REPLICATED, Sort.HOST, Sort.SETUP) else 0.0
