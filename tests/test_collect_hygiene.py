@@ -202,14 +202,14 @@ def test_a_trace_that_cannot_be_written_leaves_no_part_of_it(tmp_path):
 @torch
 @needs_torch
 def test_a_disk_that_fills_up_while_the_trace_is_packed_leaves_no_part_of_it(tmp_path, monkeypatch):
-    from collectors.workloads import profiler as _profiler
+    from collectors.workloads import profiler
 
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(_profiler.shutil, "copyfileobj", full)
+    monkeypatch.setattr(profiler.shutil, "copyfileobj", full)
     with pytest.raises(OSError, match=r"No space left on device: .*rank0.json.gz"):
-        _profiler._export(lambda plain: Path(plain).write_text("{}"), tmp_path / "rank0.json.gz")
+        profiler._export(lambda plain: Path(plain).write_text("{}"), tmp_path / "rank0.json.gz")
     assert list(tmp_path.iterdir()) == []
 
 

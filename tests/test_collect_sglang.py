@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from stand_in_server import MODEL, running
 
 from analyzer.errors import RunNotFoundError, ShardscopeError, UsageError
-from collectors.servers import trace_files as _trace_files
+from collectors.servers import trace_files
 from collectors.sglang import command
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "traces"
@@ -19,8 +19,8 @@ SMALL = ("--requests", "6", "--concurrency", "3", "--input-len", "32", "--output
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Files are whole at once, so nothing needs to be waited for."""
-    monkeypatch.setattr(_trace_files, "QUIET_S", 0.02)
-    monkeypatch.setattr(_trace_files, "POLL_S", 0.01)
+    monkeypatch.setattr(trace_files, "QUIET_S", 0.02)
+    monkeypatch.setattr(trace_files, "POLL_S", 0.01)
 
 
 @pytest.fixture

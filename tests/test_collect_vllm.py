@@ -13,7 +13,7 @@ from stand_in_server import MODEL, running
 
 from analyzer.errors import MissingEvidenceError, RunNotFoundError, ShardscopeError, UsageError
 from collectors.servers import options as server_options
-from collectors.servers import trace_files as _trace_files
+from collectors.servers import trace_files
 from collectors.vllm import command
 
 SMALL = ("--requests", "6", "--concurrency", "3", "--input-len", "32", "--output-len", "5", "--steps", "4")
@@ -22,8 +22,8 @@ SMALL = ("--requests", "6", "--concurrency", "3", "--input-len", "32", "--output
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Files are whole at once, so nothing needs to be waited for."""
-    monkeypatch.setattr(_trace_files, "QUIET_S", 0.02)
-    monkeypatch.setattr(_trace_files, "POLL_S", 0.01)
+    monkeypatch.setattr(trace_files, "QUIET_S", 0.02)
+    monkeypatch.setattr(trace_files, "POLL_S", 0.01)
 
 
 @pytest.fixture
@@ -241,7 +241,7 @@ def test_ctrl_c_while_traces_are_waited_for_keeps_the_whole_ones(tmp_path, model
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_trace_files, "settled", interrupt)
+    monkeypatch.setattr(trace_files, "settled", interrupt)
     with running(trace_dir=tmp_path / "traces", model_root=str(model)) as server:
         result = collect(server.url, tmp_path / "run")
     assert result.exit_code == 1

@@ -7,8 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from analyzer.cli import commands
-from analyzer.cli import output as _output
+from analyzer.cli import commands, output
 from analyzer.errors import UsageError
 from analyzer.plugins import offers
 from collectors.topology import command as topology
@@ -66,9 +65,9 @@ def test_force_may_stand_before_or_after_the_file(tmp_path):
     out.write_text("old")
 
     @click.command()
-    @_output.file_options()
+    @output.file_options()
     def command(out, force):
-        _output.emit("new", out, force=force)
+        output.emit("new", out, force=force)
 
     for words in (["--force", "-o", out], ["-o", out, "--force"]):
         assert run(command, *words).exit_code == 0
@@ -78,14 +77,14 @@ def test_force_may_stand_before_or_after_the_file(tmp_path):
 def test_a_directory_without_permission_is_told(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, _mode: path != tmp_path)  # the superuser may write anywhere
     with pytest.raises(UsageError, match=r"cannot be written \(Permission denied\); choose another place"):
-        _output.check_place(tmp_path / "out", force=False)
+        output.check_place(tmp_path / "out", force=False)
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a device that is always full")
 @pytest.mark.parametrize(
     "write",
     [
-        lambda out: _output.emit("text", out, force=True),
+        lambda out: output.emit("text", out, force=True),
         lambda out: run(WRITERS["timeline"], DRAWN / "tp2", "-o", out, "--force"),
     ],
     ids=["a report", "a timeline"],

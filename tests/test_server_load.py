@@ -8,8 +8,7 @@ import pytest
 
 from analyzer.errors import ShardscopeError, UsageError
 from collectors.servers import load as _load
-from collectors.servers import metrics as _metrics
-from collectors.servers import trace_files as _trace_files
+from collectors.servers import metrics, trace_files
 from collectors.servers.engine import address, by_name, endpoints, without_secrets
 from collectors.servers.load import Answer
 from collectors.servers.prompts import Load
@@ -18,8 +17,8 @@ from collectors.servers.prompts import Load
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Files are whole at once, so nothing needs to be waited for."""
-    monkeypatch.setattr(_trace_files, "QUIET_S", 0.02)
-    monkeypatch.setattr(_trace_files, "POLL_S", 0.01)
+    monkeypatch.setattr(trace_files, "QUIET_S", 0.02)
+    monkeypatch.setattr(trace_files, "POLL_S", 0.01)
 
 
 def test_no_turn_finds_the_prompts_of_another_in_the_cache():
@@ -39,11 +38,11 @@ def test_a_full_disk_names_the_file_and_where_it_still_is(tmp_path, monkeypatch)
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "link", full)
-    monkeypatch.setattr(_trace_files.shutil, "copy2", full)
+    monkeypatch.setattr(trace_files.shutil, "copy2", full)
     (tmp_path / "out").mkdir()
     (tmp_path / "rank0.json").write_text("{}")
     with pytest.raises(ShardscopeError, match=r"no room for rank0\.json \(2 B\) in .*out; it is still in"):
-        _trace_files.gather([tmp_path / "rank0.json"], tmp_path / "out")
+        trace_files.gather([tmp_path / "rank0.json"], tmp_path / "out")
 
 
 def test_a_file_that_still_grows_is_waited_for(tmp_path):
@@ -56,7 +55,7 @@ def test_a_file_that_still_grows_is_waited_for(tmp_path):
         if not path.exists() or len(path.read_bytes()) < len(whole):
             path.write_bytes(written)
 
-    files = _trace_files.settled(tmp_path, {}, expected=1, timeout_s=5, on_poll=grow)
+    files = trace_files.settled(tmp_path, {}, expected=1, timeout_s=5, on_poll=grow)
     assert files == [path]
     assert path.read_bytes() == whole
 
@@ -66,7 +65,7 @@ def test_a_file_that_still_grows_is_waited_for(tmp_path):
 )
 def test_json_is_whole_once_it_closes(tmp_path, content, is_whole):
     (tmp_path / "a.json").write_bytes(content)
-    assert _trace_files.is_whole(tmp_path / "a.json") is is_whole
+    assert trace_files.is_whole(tmp_path / "a.json") is is_whole
 
 
 def answer(**changes):
@@ -111,23 +110,23 @@ process_cpu_seconds_total {0}
 
 
 def test_growth_is_by_series_and_only_of_the_engine():
-    before, after = _metrics.scrape(PAGE.format(10.0)), _metrics.scrape(PAGE.format(14.0))
-    assert _metrics.change(before, after) == {'vllm:prefix_cache_hits_total{engine="0"}': 4.0}
+    before, after = metrics.scrape(PAGE.format(10.0)), metrics.scrape(PAGE.format(14.0))
+    assert metrics.change(before, after) == {'vllm:prefix_cache_hits_total{engine="0"}': 4.0}
     assert after.gauges == {'vllm:kv_cache_usage_perc{engine="0"}': 0.5}
 
 
 def test_preemptions_are_counted_and_none_is_not_unknown():
     def page(number):
-        return _metrics.scrape(f"# TYPE vllm:num_preemptions_total counter\nvllm:num_preemptions_total {number}\n")
+        return metrics.scrape(f"# TYPE vllm:num_preemptions_total counter\nvllm:num_preemptions_total {number}\n")
 
-    assert _metrics.memory(page(2.0), page(5.0)) == {"preemptions": 3}
-    assert _metrics.memory(page(2.0), page(2.0)) == {"preemptions": 0}
-    assert _metrics.memory(_metrics.scrape(""), _metrics.scrape("")) == {}
+    assert metrics.memory(page(2.0), page(5.0)) == {"preemptions": 3}
+    assert metrics.memory(page(2.0), page(2.0)) == {"preemptions": 0}
+    assert metrics.memory(metrics.scrape(""), metrics.scrape("")) == {}
 
 
 def test_a_counter_that_fell_was_reset():
-    before, after = _metrics.scrape(PAGE.format(10.0)), _metrics.scrape(PAGE.format(3.0))
-    assert _metrics.change(before, after) == {'vllm:prefix_cache_hits_total{engine="0"}': 3.0}
+    before, after = metrics.scrape(PAGE.format(10.0)), metrics.scrape(PAGE.format(3.0))
+    assert metrics.change(before, after) == {'vllm:prefix_cache_hits_total{engine="0"}': 3.0}
 
 
 def test_sglangs_transfer_sizes_are_mebibytes_and_its_times_milliseconds():
@@ -136,7 +135,7 @@ def test_sglangs_transfer_sizes_are_mebibytes_and_its_times_milliseconds():
         "sglang:kv_transfer_total_mb_sum": 3.0,
         "sglang:kv_transfer_latency_ms_sum": 4.5,
     }
-    assert _metrics.transfers(changes) == {"transfers": 2, "bytes": 3_145_728, "time_ns": 4_500_000}
+    assert metrics.transfers(changes) == {"transfers": 2, "bytes": 3_145_728, "time_ns": 4_500_000}
 
 
 def test_servers_are_named_by_the_user_or_by_number():

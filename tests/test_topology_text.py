@@ -6,7 +6,7 @@ import pytest
 
 from analyzer.errors import TraceFormatError
 from collectors.hosts import tool_text as topology_text
-from collectors.hosts import topology_xml as _topology_xml
+from collectors.hosts import topology_xml
 from collectors.hosts.fabric import Fabric, Link, most_trusted
 
 NVIDIA_H200 = (
@@ -388,18 +388,18 @@ def test_a_rank_table_that_is_being_written_is_not_read():
 
 
 def test_nccl_adds_up_nvlinks_through_switches():
-    assert kinds(_topology_xml.nccl(NCCL_H100))["GPU5", "GPU0"] == "NV18"
+    assert kinds(topology_xml.nccl(NCCL_H100))["GPU5", "GPU0"] == "NV18"
 
 
 def test_nccl_names_pci_paths():
-    links = kinds(_topology_xml.nccl(NCCL_H100))
+    links = kinds(topology_xml.nccl(NCCL_H100))
     assert links["mlx5_4", "GPU5"] == "PIX"
     assert links["mlx5_4", "GPU0"] == "SYS"
     assert links["GPU0", "mlx5_9"] == "PHB"
 
 
 def test_nccl_tells_direct_nvlinks_from_pci():
-    assert kinds(_topology_xml.nccl(NCCL_V100)) == {
+    assert kinds(topology_xml.nccl(NCCL_V100)) == {
         ("GPU0", "GPU1"): "NV1",
         ("GPU0", "GPU2"): "PXB",
         ("GPU1", "GPU2"): "PIX",
@@ -407,12 +407,12 @@ def test_nccl_tells_direct_nvlinks_from_pci():
 
 
 def test_nccl_gives_address_and_numa_node():
-    device = _topology_xml.nccl(NCCL_H100).devices[1]
+    device = topology_xml.nccl(NCCL_H100).devices[1]
     assert (device.name, device.bus_id, device.numa_node) == ("GPU5", "0000:b8:00.0", 1)
 
 
 def test_lstopo_names_paths_as_nvidia_smi_does():
-    assert kinds(_topology_xml.lstopo(LSTOPO)) == {
+    assert kinds(topology_xml.lstopo(LSTOPO)) == {
         ("mlx5_0", "GPU0"): "PIX",
         ("mlx5_0", "GPU1"): "PHB",
         ("mlx5_0", "GPU2"): "SYS",
@@ -423,10 +423,10 @@ def test_lstopo_names_paths_as_nvidia_smi_does():
 
 
 def test_lstopo_gives_models_numa_nodes_and_the_host():
-    fabric = _topology_xml.lstopo(LSTOPO)
+    fabric = topology_xml.lstopo(LSTOPO)
     assert fabric.devices[1].model == "NVIDIA A100-SXM4-80GB"
     assert [device.numa_node for device in fabric.devices] == [0, 0, 0, 1]
-    assert _topology_xml.lstopo_host(LSTOPO) == "node-a"
+    assert topology_xml.lstopo_host(LSTOPO) == "node-a"
 
 
 @pytest.mark.parametrize(
@@ -440,7 +440,7 @@ def test_lstopo_gives_models_numa_nodes_and_the_host():
 )
 def test_what_is_not_a_nccl_topology_is_an_error(text, message):
     with pytest.raises(TraceFormatError, match=message):
-        _topology_xml.nccl(text)
+        topology_xml.nccl(text)
 
 
 def test_the_driver_is_believed_before_the_pci_tree():

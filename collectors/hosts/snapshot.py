@@ -9,9 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import ModuleType
 
-from collectors.hosts import linux
+from collectors.hosts import linux, topology_xml
 from collectors.hosts import tool_text as topology_text
-from collectors.hosts import topology_xml as _topology_xml
 from collectors.hosts.fabric import Device, Fabric, Placement, most_trusted
 
 SCHEMA = 1
@@ -24,8 +23,8 @@ PARSERS: dict[str, Callable[[str], Fabric]] = {
     "rocm-smi": topology_text.rocm_smi,
     "amd-smi": topology_text.amd_smi,
     "npu-smi": topology_text.npu_smi,
-    "nccl": _topology_xml.nccl,
-    "lstopo": _topology_xml.lstopo,
+    "nccl": topology_xml.nccl,
+    "lstopo": topology_xml.lstopo,
 }
 _COMMANDS = {
     "nvidia-smi": ("nvidia-smi", "topo", "-m"),

@@ -9,7 +9,7 @@ import click
 
 from analyzer import units
 from analyzer.errors import UsageError
-from collectors.servers import run_record as _run_record
+from collectors.servers import run_record
 from collectors.servers.engine import Engine, Plan, address, by_name, endpoints, without_password
 from collectors.servers.hf_config import dimensions
 from collectors.servers.http import Access
@@ -33,7 +33,7 @@ def collect_from_servers(engine: Engine, options: Mapping[str, Any], *, by_stage
     request = _request(options, by_stage=by_stage)
     with told() as tell:
         servers, turns = record(engine, request, tell)
-        folders = _run_record.write(engine.name, request, servers, turns)
+        folders = run_record.write(engine.name, request, servers, turns)
     for server in servers:
         _say(server)
     for folder in folders:

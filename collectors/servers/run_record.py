@@ -12,12 +12,12 @@ from urllib.parse import urlsplit
 
 from analyzer.ingest.filenames import identity as named
 from collectors.servers import load as _load
-from collectors.servers import metrics as _metrics
+from collectors.servers import metrics
 from collectors.servers.engine import Identity, without_secrets
 from collectors.servers.prompts import FIRST_TOKEN
 from collectors.servers.session import Request, Server, Turns
 from collectors.servers.trace_files import WORKLOAD
-from collectors.workloads import manifest as _manifest
+from collectors.workloads import manifest
 
 REQUEST_LOG = "requests.jsonl"
 METRICS_BEFORE, METRICS_AFTER = "metrics_before.prom", "metrics_after.prom"
@@ -41,7 +41,7 @@ def write(engine: str, request: Request, servers: Sequence[Server], turns: Turns
             facts = json.dumps(without_secrets(server.identity.info), indent=1, default=str)
             (server.out / server.identity.info_file).write_text(facts + "\n")
         for folder, stage in _by_stage(server, is_split=request.plan.by_stage):
-            _manifest.write(folder, _entries(engine, request, server, turns) | reference | stage)
+            manifest.write(folder, _entries(engine, request, server, turns) | reference | stage)
             folders.append(folder)
     return folders
 
@@ -63,9 +63,9 @@ def _by_stage(server: Server, *, is_split: bool) -> list[tuple[Path, dict[str, o
 
 def _entries(engine: str, request: Request, server: Server, turns: Turns) -> dict[str, object]:
     identity, load = server.identity, turns.load
-    changes = _metrics.change(server.before, server.after) if server.after.text else {}
+    changes = metrics.change(server.before, server.after) if server.after.text else {}
     entries: dict[str, object] = {
-        "schema": _manifest.SCHEMA,
+        "schema": manifest.SCHEMA,
         "complete": turns.fault is None,
         "engine": engine,
         "workload": WORKLOAD,
@@ -73,7 +73,7 @@ def _entries(engine: str, request: Request, server: Server, turns: Turns) -> dic
         "layout": _layout(server),
         "model": identity.model,
         "topology": _topology(server),
-        "versions": _manifest.versions(("shardscope",)) | identity.versions,
+        "versions": manifest.versions(("shardscope",)) | identity.versions,
         "settings": {
             "url": server.endpoint.url,
             "router": request.router,
@@ -90,9 +90,9 @@ def _entries(engine: str, request: Request, server: Server, turns: Turns) -> dic
         "profile": identity.profiler | {"trace_dir": identity.trace_dir, "trace_bytes": _bytes(server.files)},
         "load": {"reference": _load.summary(turns.reference), "profiled": _load.summary(turns.profiled)},
         "metrics": {"change": changes, "gauges": server.after.gauges},
-        "memory": _metrics.memory(server.before, server.after),
-        "prefix_cache": _metrics.reuse(changes),
-        "kv_transfers": _metrics.transfers(changes),
+        "memory": metrics.memory(server.before, server.after),
+        "prefix_cache": metrics.reuse(changes),
+        "kv_transfers": metrics.transfers(changes),
         "transfers": server.watch.transfers(server.before),
         "absent": server.absent,
     }

@@ -13,8 +13,7 @@ from typing import Any
 from analyzer import units
 from analyzer.errors import ShardscopeError, UsageError
 from collectors.servers import load as _load
-from collectors.servers import metrics as _metrics
-from collectors.servers import trace_files as _trace_files
+from collectors.servers import metrics, trace_files
 from collectors.servers.engine import Endpoint, Engine, Identity, Plan
 from collectors.servers.hf_config import config_of, dimensions
 from collectors.servers.http import NOT_FOUND, Access, Http, check
@@ -83,9 +82,9 @@ class Server:
     out: Path
     folder: Path | None
     watch: Watch
-    before: _metrics.Scrape = field(default_factory=lambda: _metrics.Scrape(""))
-    after: _metrics.Scrape = field(default_factory=lambda: _metrics.Scrape(""))
-    files_before: _trace_files.Sizes = field(default_factory=dict)
+    before: metrics.Scrape = field(default_factory=lambda: metrics.Scrape(""))
+    after: metrics.Scrape = field(default_factory=lambda: metrics.Scrape(""))
+    files_before: trace_files.Sizes = field(default_factory=dict)
     is_started: bool = False
     files: list[Path] = field(default_factory=list)
     absent: dict[str, str] = field(default_factory=dict)
@@ -122,19 +121,19 @@ def record(engine: Engine, request: Request, tell: Callable[[str], None]) -> tup
     Raises:
         ShardscopeError: a server cannot be reached, or cannot profile.
     """
-    _trace_files.prepare(request.out, force=request.force)
+    trace_files.prepare(request.out, force=request.force)
     with closing(Http(request.access)) as http:
         servers = [_server(engine, http, endpoint, request) for endpoint in request.endpoints]
         _tell_apart(servers)
         for server in servers:
-            _trace_files.prepare(server.out, force=True)
+            trace_files.prepare(server.out, force=True)
         turns = Turns(_fitted(request.load, servers))
         _warm_up(engine, servers, request, turns.load, tell)
         if request.with_reference:
             _send(engine, servers, request, turns, "reference", tell)
         for server in servers:
             server.before = _scrape(http, server)
-            server.files_before = _trace_files.sizes(server.folder) if server.folder else {}
+            server.files_before = trace_files.sizes(server.folder) if server.folder else {}
         try:
             with _profiler(engine, http, servers, request, tell):
                 _send(engine, servers, request, turns, "profiled", tell)
@@ -266,7 +265,7 @@ def _finish(http: Http, server: Server, request: Request, turns: Turns, tell: Ca
         return
     limit_s = request.access.timeout_s
     try:
-        files = _trace_files.settled(
+        files = trace_files.settled(
             server.folder,
             server.files_before,
             expected=server.identity.ranks or 1,
@@ -276,21 +275,21 @@ def _finish(http: Http, server: Server, request: Request, turns: Turns, tell: Ca
     except (KeyboardInterrupt, ShardscopeError) as fault:
         server.absent["traces"] = str(fault) or "interrupted"
         turns.fault = turns.fault or fault
-        files = _trace_files.whole(server.folder, server.files_before)
+        files = trace_files.whole(server.folder, server.files_before)
     try:
-        server.files = _trace_files.gather(files, server.out)
+        server.files = trace_files.gather(files, server.out)
     except ShardscopeError as fault:
         server.absent["traces"] = str(fault)
         turns.fault = turns.fault or fault
 
 
-def _scrape(http: Http, server: Server) -> _metrics.Scrape:
+def _scrape(http: Http, server: Server) -> metrics.Scrape:
     answer = http.get(server.watch.url)
     if answer.status_code == NOT_FOUND:
         server.absent["metrics"] = f"{server.watch.url} answers 404; SGLang serves metrics with --enable-metrics"
-        return _metrics.Scrape("")
+        return metrics.Scrape("")
     check(answer)
     try:
-        return _metrics.scrape(answer.text)
+        return metrics.scrape(answer.text)
     except ValueError as error:
         raise ShardscopeError(f"{server.watch.url} is not in Prometheus' format: {error}") from error

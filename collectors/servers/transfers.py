@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from collectors.servers import metrics as _metrics
+from collectors.servers import metrics
 from collectors.servers.load import Answer, Send
 
 
@@ -33,7 +33,7 @@ class Watch:
         if answer.is_success:
             self.pages.append((time.time_ns(), answer.text))
 
-    def transfers(self, before: _metrics.Scrape) -> list[dict[str, int]]:
+    def transfers(self, before: metrics.Scrape) -> list[dict[str, int]]:
         """What was transferred from page to page: `at_ns` (epoch), `transfers`, `bytes`, `time_ns`.
 
         With one request under way at a time each entry is one transfer; with more, requests that end together share
@@ -41,8 +41,8 @@ class Watch:
         """
         found = []
         for at_ns, text in self.pages:
-            now = _metrics.scrape(text)
-            if moved := _metrics.transfers(_metrics.change(before, now)):
+            now = metrics.scrape(text)
+            if moved := metrics.transfers(metrics.change(before, now)):
                 found.append({"at_ns": at_ns, **moved})
             before = now
         return found

@@ -13,12 +13,12 @@ from typing import Any
 import click
 
 from analyzer import units
-from collectors.servers import trace_files as _trace_files
+from collectors.servers import trace_files
 from collectors.servers.hf_config import config_of, dimensions
 from collectors.servers.options import command_line, layout, told
 from collectors.servers.prompts import Load, load_of
 from collectors.servers.trace_files import WORKLOAD
-from collectors.workloads import manifest as _manifest
+from collectors.workloads import manifest
 
 VARIABLE = "VLLM_TORCH_PROFILER_DIR"  # how vLLM before 0.13 is told
 
@@ -61,13 +61,13 @@ def collect_offline(model: str, engine_args: Mapping[str, Any], options: Mapping
     config = dimensions(config_of(model))
     load = load_of(options)
     run = _Offline(model, config, engine_args, replace(load, tokens=config.get("vocab_size", load.tokens)), options)
-    _trace_files.prepare(run.out, force=options["force"])
+    trace_files.prepare(run.out, force=options["force"])
     with told() as tell:
         version, times_ns = _generate(run, tell)
         tell("Waiting for traces")
         expected = run.degrees["tp"] * run.degrees["pp"]
-        files = _trace_files.settled(run.out, {}, expected=expected, timeout_s=options["timeout_s"])
-    _manifest.write(run.out, _entries(run, version, times_ns))
+        files = trace_files.settled(run.out, {}, expected=expected, timeout_s=options["timeout_s"])
+    manifest.write(run.out, _entries(run, version, times_ns))
     click.echo(f"{units.count(len(files), 'file')}, {units.size(sum(file.stat().st_size for file in files))}", err=True)
     click.echo(f"Wrote {options['out']}", err=True)
 
@@ -130,13 +130,13 @@ def _entries(run: _Offline, version: str, times_ns: Mapping[str, int]) -> dict[s
     load = run.load
     plain_ns, profiled_ns = times_ns.get("reference", 0), times_ns["profiled"]
     return {
-        "schema": _manifest.SCHEMA,
+        "schema": manifest.SCHEMA,
         "complete": True,
         "engine": "vllm",
         "workload": WORKLOAD,
         "layout": run.degrees | layout(run.options["layout"]),
         "model": run.dimensions,
-        "versions": _manifest.versions(("shardscope", "torch")) | {"vllm": version},
+        "versions": manifest.versions(("shardscope", "torch")) | {"vllm": version},
         "settings": {
             "model": run.model,
             "requests": load.requests,

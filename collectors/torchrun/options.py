@@ -14,9 +14,9 @@ from click.core import ParameterSource
 
 from analyzer.errors import UsageError
 from analyzer.units import count
-from collectors.torchrun import torchrun as _torchrun
+from collectors.torchrun import torchrun
 from collectors.torchrun.torchrun import Rendezvous
-from collectors.workloads import manifest as _manifest
+from collectors.workloads import manifest
 from collectors.workloads.settings import Job, ModelSize, Settings
 
 POSITIVE = click.IntRange(min=1)
@@ -149,12 +149,12 @@ def _collect(settings: Settings, given: Mapping[str, Any], line: str, divides: M
     _check(settings, divides)
     folder = Path(given["out"]).resolve() / settings.name
     job = Job(settings, str(folder), f"{line} --degrees {settings.degree}")
-    inside = _torchrun.inside()
-    if (_torchrun.rank() if inside else given["node_rank"]) == 0:
+    inside = torchrun.inside()
+    if (torchrun.rank() if inside else given["node_rank"]) == 0:
         _clear(folder, force=given["force"])
     if inside:
         _within(job)
-    _torchrun.launch(job, Rendezvous(given["nnodes"], given["node_rank"], given["rdzv_endpoint"]))
+    torchrun.launch(job, Rendezvous(given["nnodes"], given["node_rank"], given["rdzv_endpoint"]))
     click.echo(f"Wrote {folder}")
 
 
@@ -172,7 +172,7 @@ def _clear(folder: Path, *, force: bool) -> None:
     """
     if not folder.exists():
         return
-    old = sorted(path for pattern in (_torchrun.TRACES, _manifest.NAME, _torchrun.LOG) for path in folder.glob(pattern))
+    old = sorted(path for pattern in (torchrun.TRACES, manifest.NAME, torchrun.LOG) for path in folder.glob(pattern))
     if old and not force:
         raise UsageError(
             f"{folder} holds a run ({count(len(old), 'file')}): give another --out, or --force to replace it"
@@ -187,9 +187,9 @@ def _degrees(context: click.Context, asked: tuple[str, ...]) -> tuple[str, ...]:
     Raises:
         UsageError: another one was asked for.
     """
-    if not _torchrun.inside():
+    if not torchrun.inside():
         return asked
-    ranks = _torchrun.world_size()
+    ranks = torchrun.world_size()
     if context.get_parameter_source("degrees") is ParameterSource.DEFAULT and "+" not in asked[0]:
         return (str(ranks),)
     if len(asked) != 1 or sum(int(part) for part in asked[0].split("+")) != ranks:

@@ -27,7 +27,7 @@ import torch.distributed as dist
 from analyzer.errors import UsageError
 from analyzer.units import count, duration, size
 from collectors.torchrun.launch import OWN_TIME, when_orphaned
-from collectors.workloads import manifest as _manifest
+from collectors.workloads import manifest
 from collectors.workloads.profiler import Recorder
 from collectors.workloads.settings import Job, Settings
 from collectors.workloads.workload import Place, Workload
@@ -77,7 +77,7 @@ def record(job: Job, place: Place) -> None:
     _say(place, f"warm-up: {count(job.settings.warmup, 'round')}")
     recorder.warm_up()
     plain = _gathered(place, recorder.reference().taken_ns)
-    entries["reference"] = _manifest.timed(plain)
+    entries["reference"] = manifest.timed(plain)
     _say(place, f"{count(job.settings.rounds, 'round')} without the profiler: {_medians(entries['reference'])}")
     recorder.rehearse()
     predicted = sum(_gathered(place, recorder.predicted_bytes))
@@ -89,7 +89,7 @@ def record(job: Job, place: Place) -> None:
     profiled = _gathered(place, recorder.profile().taken_ns)
     written = sum(_gathered(place, recorder.trace.stat().st_size if recorder.trace else 0))
     entries["profile"] |= {"trace_bytes": written}
-    entries["reference"] = _manifest.timed(plain, profiled)
+    entries["reference"] = manifest.timed(plain, profiled)
     entries |= workload.summary(_gathered(place, workload.facts())) | {"complete": True}
     _write(place, folder, entries)
     inflation = entries["reference"]["inflation"]
@@ -97,7 +97,7 @@ def record(job: Job, place: Place) -> None:
 
 
 def _entries(job: Job, place: Place, workload: Workload) -> Entries:
-    entries = _manifest.described(job.settings, workload.layout(), job.command)
+    entries = manifest.described(job.settings, workload.layout(), job.command)
     nodes = _gathered(place, socket.gethostname())
     dtype = str(place.dtype).removeprefix("torch.")
     facts = {
@@ -127,7 +127,7 @@ def _medians(reference: dict[str, int | float]) -> str:
 
 def _write(place: Place, folder: Path, entries: Entries) -> None:
     if place.rank == 0:
-        _manifest.write(folder, entries)
+        manifest.write(folder, entries)
 
 
 def _say(place: Place, line: str) -> None:
