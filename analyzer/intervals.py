@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Nanoseconds = npt.NDArray[np.int64]
+from analyzer.stats.arrays import Integers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,8 +18,8 @@ class Intervals:
         end_ns: int64[n], end_ns[i] > start_ns[i], and end_ns[i] < start_ns[i + 1].
     """
 
-    start_ns: Nanoseconds
-    end_ns: Nanoseconds
+    start_ns: Integers
+    end_ns: Integers
 
     @classmethod
     def empty(cls) -> Intervals:
@@ -33,7 +32,7 @@ class Intervals:
         return cls.from_arrays(np.array([start_ns], np.int64), np.array([end_ns], np.int64))
 
     @classmethod
-    def from_arrays(cls, start_ns: Nanoseconds, end_ns: Nanoseconds) -> Intervals:
+    def from_arrays(cls, start_ns: Integers, end_ns: Integers) -> Intervals:
         """Merge n spans that overlap or touch; drop the empty ones.
 
         Args:
@@ -84,7 +83,7 @@ class Intervals:
     def __sub__(self, other: Intervals) -> Intervals:
         return _sweep(self, other, both=False)
 
-    def within(self, start_ns: Nanoseconds, end_ns: Nanoseconds) -> Nanoseconds:
+    def within(self, start_ns: Integers, end_ns: Integers) -> Integers:
         """Time of this set inside each of m spans, which may overlap one another.
 
         Args:
@@ -96,7 +95,7 @@ class Intervals:
         """
         return self._until(end_ns) - self._until(start_ns)
 
-    def _until(self, at_ns: Nanoseconds) -> Nanoseconds:
+    def _until(self, at_ns: Integers) -> Integers:
         """Time of this set before each instant."""
         if len(self) == 0:
             return np.zeros(at_ns.shape, np.int64)

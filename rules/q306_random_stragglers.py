@@ -31,7 +31,7 @@ from collections.abc import Iterator
 from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.skew import late_ranks
 from analyzer.measures.traffic import traffic
-from analyzer.measures.waits import Verdict, waits
+from analyzer.measures.waits import WaitVerdict, waits
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
 from analyzer.schema.finding import Basis, Evidence, Finding, Severity
@@ -72,7 +72,7 @@ def check(run: Run) -> Iterator[Finding]:
     persistent = {late.ranks for late in late_ranks(run) if late.is_persistent}
     for part in waits(run).groups:
         lost_ns = int(part.wait_ns.sum()) // len(run.traces)
-        told = part.is_by_arrival and part.verdict is not Verdict.INCONCLUSIVE and len(part.group) >= FEWEST_CALLS
+        told = part.is_by_arrival and part.verdict is not WaitVerdict.INCONCLUSIVE and len(part.group) >= FEWEST_CALLS
         if not told or part.group.ranks in persistent or lost_ns < NOTABLE * window_ns:
             continue
         yield Finding(

@@ -32,12 +32,12 @@ import numpy as np
 from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.traffic import SETUP, message_bytes
 from analyzer.measures.waits import wait_columns
-from analyzer.model.events import Integers
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.model.trace import Trace
 from analyzer.rule import Example, rule
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
+from analyzer.stats.arrays import Integers
 from analyzer.units import duration, share
 
 TIMES = 10.0

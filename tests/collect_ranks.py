@@ -17,8 +17,8 @@ from torch import nn
 from collectors.workloads.ep import SCORE_SPREAD
 from collectors.workloads.kv import LocalKV, Room
 from collectors.workloads.model import SwiGLU, Transformer, initialise
-from collectors.workloads.settings import ModelSize, Settings
-from collectors.workloads.workload import Clock, Place
+from collectors.workloads.settings import JobSettings, ModelSize
+from collectors.workloads.workload import RankPlace, StepClock
 
 CPU = torch.device("cpu")
 DENSE = ModelSize(layers=4, hidden=64, heads=8, kv_heads=4, ffn=96, vocab=128)
@@ -92,7 +92,7 @@ def sharded(settings, place):
     """The workload's own logits, in the same order as far as this rank has them, and the rows they are of."""
     workload = import_module(f"collectors.workloads.{settings.workload}").workload(settings, place)
     seen = Recording()
-    workload.round(5, Clock(CPU), seen)
+    workload.round(5, StepClock(CPU), seen)
     logits = seen.logits
     if settings.workload == "pp" and logits:
         decoded = [torch.cat(logits[at : at + place.world]) for at in range(1, len(logits), place.world)]
@@ -114,13 +114,13 @@ def settings_of(case):
     name, degree, *rest = case.split()
     extra = {key: NUMBERS.get(key, str)(value) for key, value in (part.split("=") for part in rest)}
     size = SPARSE if name == "ep" else DENSE
-    return Settings(name, degree, size, BATCH, CONTEXT, STEPS, rounds=1, warmup=0, extra=extra)
+    return JobSettings(name, degree, size, BATCH, CONTEXT, STEPS, rounds=1, warmup=0, extra=extra)
 
 
 def main():
     out, *cases = sys.argv[1:]
     dist.init_process_group("gloo")
-    place = Place(dist.get_rank(), dist.get_world_size(), CPU, torch.float32)
+    place = RankPlace(dist.get_rank(), dist.get_world_size(), CPU, torch.float32)
     with torch.no_grad():
         found = {case: largest_difference(settings_of(case), place) for case in cases}
     Path(out, f"rank{place.rank}.json").write_text(json.dumps(found))

@@ -9,8 +9,8 @@ from analyzer.compare.comparison import compare
 from analyzer.render.compare import html as compare_html
 from analyzer.render.sweep import html as sweep_html
 from analyzer.sweep.optimum import Objective
-from analyzer.sweep.point import Point, Series
-from analyzer.sweep.sweep import Ask, sweep
+from analyzer.sweep.point import Point, PointSeries
+from analyzer.sweep.sweep import SweepRequest, sweep
 
 
 def comparison_page():
@@ -35,9 +35,11 @@ def sweep_page():
         )
         for degree, parts in terms.items()
     )
-    return sweep_html.render((sweep(Series("", points, "measured.csv"), Ask("tp", Objective.LATENCY)),))
+    return sweep_html.render((sweep(PointSeries("", points, "measured.csv"), SweepRequest("tp", Objective.LATENCY)),))
 
 
 def hostile_sweep():
     points = tuple(Point(at, (1e6 * at,), name=f"{at}{HOSTILE}") for at in (1, 2, 3))
-    return sweep_html.render((sweep(Series(HOSTILE, points, HOSTILE, HOSTILE, ordered=False), Ask(HOSTILE)),))
+    return sweep_html.render(
+        (sweep(PointSeries(HOSTILE, points, HOSTILE, HOSTILE, ordered=False), SweepRequest(HOSTILE)),)
+    )

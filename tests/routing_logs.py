@@ -9,7 +9,7 @@ import tempfile
 from itertools import count
 from pathlib import Path
 
-from analyzer.routing.policies import POLICIES, Setup
+from analyzer.routing.policies import POLICIES, ReplaySetup
 from analyzer.routing.request_log import load
 from analyzer.routing.routing import routing
 from analyzer.routing.service import Service
@@ -30,7 +30,7 @@ def asked(*prompts, step_ms=1000, **fields):
 
 
 def outcomes(requests, workers, capacity=None, service=PLAIN, block_tokens=1, policies=tuple(POLICIES)):
-    found = routing(log_of(requests, block_tokens=block_tokens), Setup(workers, capacity, policies, service))
+    found = routing(log_of(requests, block_tokens=block_tokens), ReplaySetup(workers, capacity, policies, service))
     return {each.policy: each for each in found.outcomes}
 
 

@@ -10,7 +10,7 @@ from runs import build, draw
 from analyzer.matching.clock import clock
 from analyzer.matching.collectives import match
 from analyzer.measures.skew import late_rank, late_ranks
-from analyzer.measures.waits import Verdict, waits
+from analyzer.measures.waits import WaitVerdict, waits
 from analyzer.model.events import ABSENT
 
 
@@ -133,7 +133,7 @@ def outcome(seed):
         matched=sum(found.matched) / sum(count for count in times.values() if count > 1),
         fused=fused,
         mixed=mixed - fused,
-        inconclusive=sum(part.verdict is Verdict.INCONCLUSIVE for part in told.groups),
+        inconclusive=sum(part.verdict is WaitVerdict.INCONCLUSIVE for part in told.groups),
     )
 
 

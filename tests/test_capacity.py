@@ -2,7 +2,7 @@
 
 import pytest
 
-from analyzer.sweep.capacity import capacity, rooms
+from analyzer.sweep.capacity import capacity, memory_notes
 from analyzer.sweep.point import Memory, Point
 
 
@@ -39,7 +39,7 @@ def test_what_memory_explains(before, after, efficiency, told):
 
 def test_a_gain_that_ends_where_memory_suffices_is_a_knee_of_memory():
     points = (at(2, preemptions=90), at(4, preemptions=0), at(8, preemptions=0))
-    assert rooms(points, (1.4, 0.55))[-1] == (
+    assert memory_notes(points, (1.4, 0.55))[-1] == (
         "degree 4 is a knee of memory: up to it each step also added room, beyond it 55.0 % of linear is what the "
         "ranks alone give"
     )
@@ -47,4 +47,4 @@ def test_a_gain_that_ends_where_memory_suffices_is_a_knee_of_memory():
 
 def test_a_gain_that_goes_on_has_no_knee():
     points = (at(2, preemptions=90), at(4, preemptions=0), at(8, preemptions=0))
-    assert len(rooms(points, (1.4, 0.97))) == 1
+    assert len(memory_notes(points, (1.4, 0.97))) == 1

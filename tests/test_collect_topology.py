@@ -11,7 +11,7 @@ from analyzer.errors import RunNotFoundError, TraceFormatError, UsageError
 from collectors.hosts import linux
 from collectors.hosts import nvml as topology_nvml
 from collectors.hosts import snapshot as topology_snapshot
-from collectors.hosts.fabric import Device, Fabric, Link
+from collectors.hosts.fabric import Device, Fabric, FabricLink
 from collectors.topology import command
 
 NVIDIA = "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \tNV4\t0-7\t0\t\tN/A\nGPU1\tNV4\t X \t0-7\t0\t\tN/A\n"
@@ -174,8 +174,8 @@ def test_a_dead_process_is_recorded_as_absent(root):
 def test_the_better_source_names_the_link_and_is_named():
     snapshot = topology_snapshot.Snapshot(
         fabrics={
-            "nccl": Fabric(links=(Link(("GPU0", "GPU1"), "PHB"),)),
-            "rocm-smi": Fabric(links=(Link(("GPU0", "GPU1"), "XGMI", weight=15, hops=1),)),
+            "nccl": Fabric(links=(FabricLink(("GPU0", "GPU1"), "PHB"),)),
+            "rocm-smi": Fabric(links=(FabricLink(("GPU0", "GPU1"), "XGMI", weight=15, hops=1),)),
         }
     )
     assert snapshot.as_json()["links"] == [

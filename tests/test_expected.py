@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analyzer.measures.curves import Curve, doubt, read_curves
+from analyzer.measures.curves import TimeCurve, doubt, read_curves
 from analyzer.measures.expected import COLLECTIVES, EXCHANGES, Call, expected, expected_exchange, platform
 
 H100 = "NVIDIA H100 80GB HBM3"
@@ -25,7 +25,7 @@ def errors(table, size, keys):
     for key, points in series.items():
         times = {at: float(np.median(values)) for at, values in points.items()}
         for at in sorted(times)[1:-1]:
-            left = Curve.of({other: time for other, time in times.items() if other != at})
+            left = TimeCurve.of({other: time for other, time in times.items() if other != at})
             found[key].append(abs(left.at(at) / times[at] - 1))
     return found
 
@@ -118,7 +118,7 @@ def test_an_expert_exchange_is_looked_up_by_tokens():
 
 
 def test_the_range_inside_holds_ninety_percent():
-    assert doubt(Curve.of({1.0: 10.0, 2.0: 20.0, 4.0: 40.0}), 3.0) == pytest.approx(1.2)
+    assert doubt(TimeCurve.of({1.0: 10.0, 2.0: 20.0, 4.0: 40.0}), 3.0) == pytest.approx(1.2)
 
 
 def test_a_reduction_over_nodes_has_all_nics_of_a_node_and_an_exchange_between_pairs_its_own():

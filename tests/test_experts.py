@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from analyzer.errors import UsageError
 from analyzer.measures import expert_traffic as traffic
-from analyzer.measures.expert_traffic import Routing
-from analyzer.measures.experts import Cause, imbalance, load, random_imbalance, ranks_of, rebalanced
+from analyzer.measures.expert_traffic import ExpertRouting
+from analyzer.measures.experts import ImbalanceCause, imbalance, load, random_imbalance, ranks_of, rebalanced
 from analyzer.measures.pipeline import pipeline
 
 EXPERTS, TOPK = 256, 8
@@ -51,19 +51,19 @@ class TestLoad:
 
     def test_chance_is_called_noise_and_falls_with_tokens(self):
         few, many = (load(ranks_of(routed(tokens, 0.0), 32)) for tokens in (256, 1024))
-        assert (few.cause, many.cause) == (Cause.NOISE, Cause.NOISE)
+        assert (few.cause, many.cause) == (ImbalanceCause.NOISE, ImbalanceCause.NOISE)
         assert few.imbalance == pytest.approx(1.27, abs=0.03)
         assert many.imbalance == pytest.approx(1.13, abs=0.03)
         assert few.imbalance < few.random
 
     def test_popular_experts_are_called_skew_and_do_not_fall_with_tokens(self):
         few, many = (load(ranks_of(routed(tokens, 0.4), 32)) for tokens in (256, 1024))
-        assert (few.cause, many.cause) == (Cause.SKEW, Cause.SKEW)
+        assert (few.cause, many.cause) == (ImbalanceCause.SKEW, ImbalanceCause.SKEW)
         assert few.lasting == pytest.approx(1.6, abs=0.15)
         assert many.lasting == pytest.approx(1.6, abs=0.15)
 
     def test_large_steps_of_random_tokens_are_balanced(self):
-        assert load(ranks_of(routed(2048, 0.0), 8)).cause is Cause.BALANCED
+        assert load(ranks_of(routed(2048, 0.0), 8)).cause is ImbalanceCause.BALANCED
 
     def test_the_mean_rank_waits_for_the_fullest(self):
         told = load(np.array([[[100, 100, 100, 200]]]))
@@ -95,8 +95,8 @@ class TestLoad:
 
 class TestExchange:
     def test_deepep_low_latency_sends_one_message_an_expert(self):
-        assert traffic.low_latency_bytes(Routing(1, 7168, 8, 256, 64)) == 59_264
-        assert traffic.combine_bytes(Routing(1, 7168, 8, 256, 64)) == pytest.approx(114_688 * 63 / 64)
+        assert traffic.low_latency_bytes(ExpertRouting(1, 7168, 8, 256, 64)) == 59_264
+        assert traffic.combine_bytes(ExpertRouting(1, 7168, 8, 256, 64)) == pytest.approx(114_688 * 63 / 64)
 
     @pytest.mark.parametrize(("nodes", "others"), [(2, 1.0), (4, 2.7), (8, 4.6)])
     def test_tokens_reach_most_of_a_few_nodes(self, nodes, others):
@@ -104,23 +104,23 @@ class TestExchange:
 
     def test_direct_dispatch_sends_a_copy_an_expert(self):
         # 128 tokens × 8 experts × (7168 + 224) bytes, 7 of 8 to other ranks
-        assert traffic.dispatch_bytes(Routing(128, 7168, 8, 256, 8)) == 6_623_232
+        assert traffic.dispatch_bytes(ExpertRouting(128, 7168, 8, 256, 8)) == 6_623_232
 
     def test_one_copy_a_node_is_less_than_one_an_expert(self):
-        layer = Routing(128, 7168, 8, 256, 16, nodes=2)
+        layer = ExpertRouting(128, 7168, 8, 256, 16, nodes=2)
         assert traffic.network_bytes(layer) == pytest.approx(128 * 0.9965 * 7392, rel=1e-3)
         assert traffic.network_bytes(layer) < traffic.dispatch_bytes(layer)
 
     def test_movement_grows_as_locality_falls(self):
-        sent = [traffic.dispatch_bytes(Routing(128, 7168, 8, 256, ranks)) for ranks in (1, 2, 8, 64)]
+        sent = [traffic.dispatch_bytes(ExpertRouting(128, 7168, 8, 256, ranks)) for ranks in (1, 2, 8, 64)]
         assert sent == pytest.approx([0.0, 3_784_704, 6_623_232, 7_451_136])
 
     @pytest.mark.parametrize(
         ("layer", "name"),
         [
-            (Routing(64, 7168, 8, 256, 4), "allgather_reducescatter"),
-            (Routing(64, 7168, 8, 256, 32, nodes=4), "deepep_low_latency"),
-            (Routing(4096, 7168, 8, 256, 32, nodes=4), "deepep_high_throughput"),
+            (ExpertRouting(64, 7168, 8, 256, 4), "allgather_reducescatter"),
+            (ExpertRouting(64, 7168, 8, 256, 32, nodes=4), "deepep_low_latency"),
+            (ExpertRouting(4096, 7168, 8, 256, 32, nodes=4), "deepep_high_throughput"),
         ],
     )
     def test_the_sizes_speak_for_an_exchange(self, layer, name):

@@ -13,7 +13,7 @@ from analyzer.render.whatif import markdown as foresight_markdown
 from analyzer.sketch import sketch
 from analyzer.whatif.foresight import foresee, to_json
 from analyzer.whatif.step_classes import step_of
-from analyzer.whatif.time_classes import Sort
+from analyzer.whatif.time_classes import ScalingBehavior
 
 RECORDED = Path(__file__).resolve().parents[1] / "sample_traces/recorded"
 H100 = "NVIDIA H100 80GB HBM3"
@@ -41,10 +41,10 @@ def drawn(*changes):
 def test_the_classes_of_a_step_sum_to_the_time_from_start_to_start():
     step = step_of(drawn(), 2)
     assert {part.name: (part.sort, part.time_ns, part.calls) for part in step.classes} == {
-        "gemm": (Sort.GEMM, 40_000, 1),
-        "norm": (Sort.REPLICATED, 10_000, 1),
-        "all_reduce": (Sort.COLLECTIVE, 20_000, 1),
-        "between steps": (Sort.REPLICATED, 10_000, 1),
+        "gemm": (ScalingBehavior.GEMM, 40_000, 1),
+        "norm": (ScalingBehavior.REPLICATED, 10_000, 1),
+        "all_reduce": (ScalingBehavior.COLLECTIVE, 20_000, 1),
+        "between steps": (ScalingBehavior.REPLICATED, 10_000, 1),
     }
     assert step.step_ns == 80_000
 

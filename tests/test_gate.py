@@ -14,9 +14,9 @@ from analyzer.cli.commands.gate import command
 from analyzer.errors import TraceFormatError, UsageError
 from analyzer.gate.baseline import baseline, from_json
 from analyzer.gate.baseline import to_json as baseline_json
-from analyzer.gate.history import Entry, course, read_history, spread, to_line
-from analyzer.gate.metrics import Verdict
-from analyzer.gate.settings import Settings, read_settings
+from analyzer.gate.history import Entry, read_history, spread, to_line, trend
+from analyzer.gate.metrics import GateVerdict
+from analyzer.gate.settings import GateSettings, read_settings
 from analyzer.gate.verdict import gate
 from analyzer.schema.report import RuleOutcome, to_json
 
@@ -40,7 +40,7 @@ def runs(compute=QUIET, *, calls=6400, level="nvlink", found=(), communication=1
 
 
 def judge(base, head, settings=None, **options):
-    return gate(head, baseline(base), settings or Settings(), **options)
+    return gate(head, baseline(base), settings or GateSettings(), **options)
 
 
 def verdict(result, metric):
@@ -53,24 +53,24 @@ def why(result, metric):
 
 def test_equal_runs_pass():
     result = judge(runs(), runs())
-    assert (result.verdict, result.exit_code(strict=True)) == (Verdict.PASS, 0)
+    assert (result.verdict, result.exit_code(strict=True)) == (GateVerdict.PASS, 0)
 
 
 def test_a_slower_step_is_a_regression():
     result = judge(runs(), runs(SLOW))
-    assert (result.verdict, result.exit_code(strict=False)) == (Verdict.REGRESSION, 1)
+    assert (result.verdict, result.exit_code(strict=False)) == (GateVerdict.REGRESSION, 1)
     assert result.losses == ("decode.step",)
     assert why(result, "decode.step") == "12.0 % slower, 5.0 % allowed"
 
 
 def test_a_faster_step_is_improved():
     result = judge(runs(SLOW), runs())
-    assert (result.verdict, result.exit_code(strict=True)) == (Verdict.IMPROVED, 0)
+    assert (result.verdict, result.exit_code(strict=True)) == (GateVerdict.IMPROVED, 0)
 
 
 def test_one_run_a_side_is_undecided_and_fails_only_when_strict():
     result = judge(runs((8.0,)), runs((9.2,)))
-    assert result.verdict is Verdict.UNDECIDED
+    assert result.verdict is GateVerdict.UNDECIDED
     assert (result.exit_code(strict=False), result.exit_code(strict=True)) == (0, 1)
     assert why(result, "decode.step") == "looks 12.0 % slower, but 1 run a side cannot prove a change"
 
@@ -84,41 +84,41 @@ def test_undecided_says_the_smallest_change_that_could_have_been_seen():
 def test_runs_that_scatter_too_much_decide_nothing():
     wild = (7.0, 8.0, 9.2)
     result = judge(runs(wild), runs(wild))
-    assert result.verdict is Verdict.UNDECIDED
+    assert result.verdict is GateVerdict.UNDECIDED
     assert why(result, "decode.step").startswith("runs scatter too much: only a rise of ")
 
 
 def test_a_hint_with_three_runs_is_undecided():
     result = judge(runs(), runs((8.4, 8.45, 8.35)))
-    assert verdict(result, "decode.step") is Verdict.UNDECIDED
+    assert verdict(result, "decode.step") is GateVerdict.UNDECIDED
     assert why(result, "decode.step").startswith("may be 4.0 % slower, not proven; a rise of ")
 
 
 def test_an_exact_quantity_needs_no_repeats():
     result = judge(runs((8.0,)), runs((8.0,), calls=9600))
-    assert result.verdict is Verdict.REGRESSION
+    assert result.verdict is GateVerdict.REGRESSION
     assert result.losses == ("calls.tp.all_reduce", "bytes.tp.all_reduce")
 
 
 def test_one_percent_of_calls_is_the_edge_of_a_recording():
-    assert verdict(judge(runs(), runs(calls=6450)), "calls.tp.all_reduce") is Verdict.PASS
+    assert verdict(judge(runs(), runs(calls=6450)), "calls.tp.all_reduce") is GateVerdict.PASS
 
 
 def test_calls_that_vary_between_repeats_are_not_exact():
     base = runs()
     base[1] = replace(base[1], collectives=[collective(calls=6000)])
-    assert verdict(judge(base, runs(calls=6200)), "calls.tp.all_reduce") is Verdict.UNDECIDED
+    assert verdict(judge(base, runs(calls=6200)), "calls.tp.all_reduce") is GateVerdict.UNDECIDED
 
 
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
-        ("node", "network", Verdict.REGRESSION),
-        ("node", "peer", Verdict.IMPROVED),
-        ("peer", "node", Verdict.PASS),
-        ("nvlink", "rdma", Verdict.REGRESSION),
-        ("rdma", "nvlink", Verdict.IMPROVED),
-        ("nvlink", "new", Verdict.REGRESSION),
+        ("node", "network", GateVerdict.REGRESSION),
+        ("node", "peer", GateVerdict.IMPROVED),
+        ("peer", "node", GateVerdict.PASS),
+        ("nvlink", "rdma", GateVerdict.REGRESSION),
+        ("rdma", "nvlink", GateVerdict.IMPROVED),
+        ("nvlink", "new", GateVerdict.REGRESSION),
     ],
 )
 def test_a_farther_rung_is_a_regression(before, after, expected):
@@ -127,7 +127,7 @@ def test_a_farther_rung_is_a_regression(before, after, expected):
 
 def test_communication_that_appears_is_a_regression():
     result = judge(runs(communication=0.0), runs(communication=2.0))
-    assert verdict(result, "decode.communication") is Verdict.REGRESSION
+    assert verdict(result, "decode.communication") is GateVerdict.REGRESSION
 
 
 def test_a_part_below_one_percent_of_the_step_decides_nothing():
@@ -140,7 +140,7 @@ def test_less_than_fifty_microseconds_are_ignored():
         return [report(steps=[step(compute=value, communication=0, movement=0, sync=0)]) for value in compute]
 
     result = judge(short((0.2, 0.2, 0.2)), short((0.24, 0.24, 0.24)))
-    assert verdict(result, "decode.step") is Verdict.PASS
+    assert verdict(result, "decode.step") is GateVerdict.PASS
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_less_than_fifty_microseconds_are_ignored():
 )
 def test_another_workload_is_not_comparable(facts, listed):
     result = judge(runs(), runs(**facts))
-    assert (result.verdict, result.exit_code(strict=False)) == (Verdict.NOT_COMPARABLE, 2)
+    assert (result.verdict, result.exit_code(strict=False)) == (GateVerdict.NOT_COMPARABLE, 2)
     assert result.notes[0] == (
         f"not the workload of the baseline: {listed}; pass --allow-different to compare all the same"
     )
@@ -177,12 +177,12 @@ def test_other_batches_leave_calls_gated_and_bytes_not():
 
 
 def test_another_workload_is_compared_when_told_so():
-    assert judge(runs(), runs(engine="sglang"), allow_different=True).verdict is Verdict.PASS
+    assert judge(runs(), runs(engine="sglang"), allow_different=True).verdict is GateVerdict.PASS
 
 
 def test_another_version_is_what_a_gate_is_for():
     result = judge(runs(), runs(versions={"vllm": "0.33.0"}))
-    assert result.verdict is Verdict.PASS
+    assert result.verdict is GateVerdict.PASS
     assert [part.what for part in result.differences] == ["version vllm"]
 
 
@@ -190,7 +190,7 @@ def test_a_phase_that_was_not_recorded_is_not_comparable():
     base = [replace_steps(made, [step(), step("prefill", compute=80.0)]) for made in runs()]
     result = judge(base, runs())
     assert (result.verdict, why(result, "prefill.step")) == (
-        Verdict.NOT_COMPARABLE,
+        GateVerdict.NOT_COMPARABLE,
         "3 runs of the head without prefill steps: run0, run1, run2",
     )
 
@@ -206,14 +206,14 @@ def test_another_batch_is_not_comparable():
 
 def test_a_run_without_steps_cannot_be_gated():
     bare = [report(steps=[], collectives=[], ranks=[rank()])]
-    assert judge(bare, bare).verdict is Verdict.NOT_COMPARABLE
+    assert judge(bare, bare).verdict is GateVerdict.NOT_COMPARABLE
 
 
 def test_a_new_finding_is_listed_and_fails_when_asked_to():
     head = runs(found=[finding("Q301")])
-    assert judge(runs(), head).verdict is Verdict.PASS
-    result = judge(runs(), head, Settings(fail_on_new="warning"))
-    assert (result.verdict, result.losses) == (Verdict.REGRESSION, ("Q301",))
+    assert judge(runs(), head).verdict is GateVerdict.PASS
+    result = judge(runs(), head, GateSettings(fail_on_new="warning"))
+    assert (result.verdict, result.losses) == (GateVerdict.REGRESSION, ("Q301",))
 
 
 def test_a_finding_that_grew_graver_is_new():
@@ -224,25 +224,25 @@ def test_a_finding_that_grew_graver_is_new():
 def test_a_finding_of_one_run_in_three_is_chance():
     head = runs()
     head[0] = replace(head[0], findings=[finding()])
-    assert judge(runs(), head, Settings(fail_on_new="info")).findings == ()
+    assert judge(runs(), head, GateSettings(fail_on_new="info")).findings == ()
 
 
 def test_an_ignored_finding_passes_with_its_reason():
-    settings = Settings(fail_on_new="warning", ignored={"Q301": "two-node decode, accepted in #41"})
+    settings = GateSettings(fail_on_new="warning", ignored={"Q301": "two-node decode, accepted in #41"})
     result = judge(runs(), runs(found=[finding()]), settings)
-    assert result.verdict is Verdict.PASS
+    assert result.verdict is GateVerdict.PASS
     assert result.findings[0].accepted == "two-node decode, accepted in #41"
 
 
 def test_an_ignored_metric_passes_with_its_reason():
-    result = judge(runs(), runs(SLOW), Settings(ignored={"decode.step": "a larger model"}))
-    assert result.verdict is Verdict.PASS
+    result = judge(runs(), runs(SLOW), GateSettings(ignored={"decode.step": "a larger model"}))
+    assert result.verdict is GateVerdict.PASS
     assert next(row for row in result.rows if row.metric == "decode.step").accepted == "a larger model"
 
 
 def test_a_stale_entry_is_a_warning():
     known = [replace(made, rules=[RuleOutcome("Q301", "a", 3, "clean")]) for made in runs()]
-    settings = Settings(ignored={"Q301": "gone", "Q999": "never"}, least={"decode.stepp": 0.1})
+    settings = GateSettings(ignored={"Q301": "gone", "Q999": "never"}, least={"decode.stepp": 0.1})
     assert judge(runs(), known, settings).notes == (
         "ignore Q301 is stale: no run has this finding any more",
         "ignore Q999 is stale: no such rule or metric",
@@ -251,13 +251,13 @@ def test_a_stale_entry_is_a_warning():
 
 
 def test_thresholds_are_per_metric():
-    assert judge(runs(), runs(SLOW), Settings(least={"decode.step": 0.3})).verdict is Verdict.PASS
-    assert judge(runs(), runs(SLOW), Settings(least={"decode.compute": 0.05})).losses == (
+    assert judge(runs(), runs(SLOW), GateSettings(least={"decode.step": 0.3})).verdict is GateVerdict.PASS
+    assert judge(runs(), runs(SLOW), GateSettings(least={"decode.compute": 0.05})).losses == (
         "decode.step",
         "decode.compute",
     )
     assert not any(
-        row.metric == "decode.step" for row in judge(runs(), runs(), Settings(least={"decode.step": None})).rows
+        row.metric == "decode.step" for row in judge(runs(), runs(), GateSettings(least={"decode.step": None})).rows
     )
 
 
@@ -271,7 +271,7 @@ def test_settings_are_read_from_either_file():
         {0}ignore]
         Q301 = "two-node decode, accepted in #41"
     """
-    expected = Settings(
+    expected = GateSettings(
         {"decode.step": 0.03, "calls.tp.all_reduce": None},
         0.04,
         "warning",
@@ -332,24 +332,24 @@ def test_a_damaged_line_of_the_history_is_named():
 
 
 def test_a_jump_is_found_where_it_happened():
-    found = course(entries(10, 10.1, 9.9, 10, 11.2, 11.1, 11.3, 11.2), "decode.step")
+    found = trend(entries(10, 10.1, 9.9, 10, 11.2, 11.1, 11.3, 11.2), "decode.step")
     assert (found.jump[0], round(found.jump[1], 2), found.drift) == ("c4", 1.12, None)
 
 
 def test_a_drift_is_no_jump():
-    found = course(entries(10, 10.1, 10.2, 10.3, 10.4, 10.5, 10.6, 10.7), "decode.step")
+    found = trend(entries(10, 10.1, 10.2, 10.3, 10.4, 10.5, 10.6, 10.7), "decode.step")
     assert (found.jump, round(found.drift, 3)) == (None, 1.01)
 
 
 def test_a_steady_metric_has_no_course():
-    found = course(entries(10, 10.1, 9.9, 10, 10.05, 9.95, 10.1, 10), "decode.step")
+    found = trend(entries(10, 10.1, 9.9, 10, 10.05, 9.95, 10.1, 10), "decode.step")
     assert (found.jump, found.drift) == (None, None)
 
 
 def test_a_noisy_past_raises_what_must_change():
     past = entries(10e6, 10e6, 10e6, scatter=0.08)
     assert spread(past, "decode.step") == pytest.approx(0.08, rel=0.01)
-    assert judge(runs(), runs(SLOW), history=past).verdict is not Verdict.REGRESSION
+    assert judge(runs(), runs(SLOW), history=past).verdict is not GateVerdict.REGRESSION
 
 
 def test_a_noisy_past_excuses_no_blindness():

@@ -8,7 +8,7 @@ import xmlschema
 from made_reports import collective, finding, report, step
 
 from analyzer.gate.baseline import baseline
-from analyzer.gate.settings import Settings
+from analyzer.gate.settings import GateSettings
 from analyzer.gate.verdict import gate
 from analyzer.render.gate.junit import render
 
@@ -21,11 +21,11 @@ def runs(compute=8.0, count=3, **facts):
 
 
 RESULTS = {
-    "pass": gate(runs(), baseline(runs()), Settings()),
-    "regression": gate(runs(9.2), baseline(runs()), Settings()),
-    "undecided": gate(runs(count=1), baseline(runs()), Settings()),
-    "not comparable": gate(runs(engine="sglang"), baseline(runs()), Settings()),
-    "new finding": gate(runs(findings=[finding()]), baseline(runs()), Settings(fail_on_new="info")),
+    "pass": gate(runs(), baseline(runs()), GateSettings()),
+    "regression": gate(runs(9.2), baseline(runs()), GateSettings()),
+    "undecided": gate(runs(count=1), baseline(runs()), GateSettings()),
+    "not comparable": gate(runs(engine="sglang"), baseline(runs()), GateSettings()),
+    "new finding": gate(runs(findings=[finding()]), baseline(runs()), GateSettings(fail_on_new="info")),
     "hostile": gate(
         runs(
             collectives=[replace(collective(), kind=HOSTILE)],
@@ -33,7 +33,7 @@ RESULTS = {
             settings={"batch": 8, HOSTILE: HOSTILE},
         ),
         baseline(runs()),
-        Settings(fail_on_new="info"),
+        GateSettings(fail_on_new="info"),
     ),
 }
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.signal import lfilter
 
-from analyzer.compare.significance import Change, called, contrast
+from analyzer.compare.significance import Change, called, run_difference
 from analyzer.stats.tests import benjamini_hochberg, holm, mann_whitney, welch
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "gate-in-ci.md"
@@ -38,7 +38,7 @@ def fired(runs, run_sd, metrics=1, gates=2000):
     for rise in RISES:
         after = head.copy()
         after[:, 0] *= 1 + rise
-        rose = called(contrast(base, after), np.full(metrics, LEAST)) == Change.ROSE
+        rose = called(run_difference(base, after), np.full(metrics, LEAST)) == Change.ROSE
         shares.append(100 * float((rose.any(axis=-1) if rise == 0 else rose[:, 0]).mean()))
     return tuple(shares)
 
@@ -85,7 +85,7 @@ def test_the_page_shows_this_table():
 def change(base, head, *, higher_is_better=False):
     """What the rule says of two single measurements."""
     sides = [np.log(np.array([[value]])) * (-1 if higher_is_better else 1) for value in (base, head)]
-    word = called(contrast(*map(np.exp, sides)), np.array([LEAST]))[0]
+    word = called(run_difference(*map(np.exp, sides)), np.array([LEAST]))[0]
     return {Change.NONE: "no change", Change.ROSE: "regressed", Change.FELL: "improved"}[Change(int(word))]
 
 
@@ -143,11 +143,11 @@ def test_swapping_the_sides_swaps_rise_and_fall():
     rng = np.random.default_rng(1)
     a, b = rng.lognormal(0, 0.05, (40, 3, 4)), rng.lognormal(0.1, 0.05, (40, 3, 4))
     least = np.full(3, LEAST)
-    assert (called(contrast(a, b), least) == -called(contrast(b, a), least)).all()
+    assert (called(run_difference(a, b), least) == -called(run_difference(b, a), least)).all()
 
 
 def test_a_scale_changes_nothing():
     rng = np.random.default_rng(2)
     a, b = rng.lognormal(0, 0.05, (40, 3, 4)), rng.lognormal(0.1, 0.05, (40, 3, 4))
     least = np.full(3, LEAST)
-    assert (called(contrast(a, b), least) == called(contrast(1e9 * a, 1e9 * b), least)).all()
+    assert (called(run_difference(a, b), least) == called(run_difference(1e9 * a, 1e9 * b), least)).all()

@@ -14,7 +14,7 @@ from analyzer.ingest.load import load
 from analyzer.ingest.nccl_tests import read_nccl_tests
 from analyzer.measures.expected import Call, expected
 from analyzer.measures.links import links
-from analyzer.model.hardware import Hardware, LinkFigures, Series
+from analyzer.model.hardware import Hardware, LinkFigures, MeasuredCurve
 from analyzer.sketch import sketch
 
 H100 = "NVIDIA H100 80GB HBM3"
@@ -49,7 +49,7 @@ PAIR = "\n".join(
 
 def test_nccl_tests_tell_operation_ranks_nodes_device_sizes_and_times():
     assert read_nccl_tests(PAIR, "out.log") == [
-        Series("all_reduce", 2, 1, H100, "nccl-tests on alpha", (1024, 262144, 67108864), (7.5, 14.0, 500.0))
+        MeasuredCurve("all_reduce", 2, 1, H100, "nccl-tests on alpha", (1024, 262144, 67108864), (7.5, 14.0, 500.0))
     ]
 
 
@@ -118,7 +118,9 @@ def test_a_wrong_file_is_one_clear_line(tmp_path, text, says):
 
 
 def test_what_the_site_measured_comes_before_the_tables():
-    site = Hardware(series=(Series("all_reduce", 2, 1, H100, "own", (1024, 1 << 20, 1 << 26), (10.0, 40.0, 900.0)),))
+    site = Hardware(
+        series=(MeasuredCurve("all_reduce", 2, 1, H100, "own", (1024, 1 << 20, 1 << 26), (10.0, 40.0, 900.0)),)
+    )
     here = expected(Call("all_reduce", 1 << 20, 2), H100, site)
     assert (round(here.time_ns), here.source, here.says) == (
         40_000,
@@ -151,7 +153,7 @@ def test_the_file_beside_the_traces_and_the_option_both_set_what_is_expected(tmp
         f"layout tp=2\nnodes a a\nmessage 1048576\ndevice {H100}\n"
         "rank 0 stream 7   GGGGAAAA\nrank 1 stream 7   GGGGAAAA"
     )
-    series = [Series("all_reduce", 2, 1, "", "own", (1024, 1 << 20, 1 << 26), (10.0, 40.0, 900.0))]
+    series = [MeasuredCurve("all_reduce", 2, 1, "", "own", (1024, 1 << 20, 1 << 26), (10.0, 40.0, 900.0))]
     place = write(run, tmp_path / "run")
     (place / "run.json").write_text('{"topology": {"nodes": {"0": "a", "1": "a"}}}')
     (place / "hardware.toml").write_text(to_toml(series))

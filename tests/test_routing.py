@@ -1,7 +1,7 @@
 import pytest
 from routing_logs import asked, cpu_recipe, hit_rates, log_of, outcomes
 
-from analyzer.routing.policies import Setup
+from analyzer.routing.policies import ReplaySetup
 from analyzer.routing.routing import routing
 from analyzer.routing.service import Service
 from analyzer.schema.finding import Basis
@@ -18,7 +18,7 @@ def test_sticky_sessions_find_what_vllm_counted_under_a_consistent_hash():
 
 
 def test_the_ceiling_is_the_best_possible_rate_of_the_cpu_comparison():
-    assert routing(log_of(cpu_recipe(), block_tokens=32), Setup(2)).ceiling == 0.7
+    assert routing(log_of(cpu_recipe(), block_tokens=32), ReplaySetup(2)).ceiling == 0.7
 
 
 def test_the_tokens_that_round_robin_computes_twice_are_those_the_other_server_had():
@@ -29,7 +29,7 @@ def test_the_tokens_that_round_robin_computes_twice_are_those_the_other_server_h
 def test_the_ceiling_is_exact_where_the_shared_prefix_is_known():
     # 40 prompts of 10 blocks, the first 6 the same in all: 39 × 6 of 400.
     prompts = [(*range(6), *range(100 + 4 * at, 104 + 4 * at)) for at in range(40)]
-    assert routing(log_of(asked(*prompts)), Setup(4)).ceiling == 0.585
+    assert routing(log_of(asked(*prompts)), ReplaySetup(4)).ceiling == 0.585
 
 
 def test_a_hit_ends_at_the_first_missing_block():
@@ -119,19 +119,19 @@ def test_balance_is_the_busiest_worker_over_the_mean():
 def test_conversations_without_ids_are_told_apart_behind_the_prefix_they_share():
     # Three conversations behind one system prompt, two turns each.
     prompts = [(0, 10), (0, 20), (0, 30), (0, 10, 11), (0, 20, 21), (0, 30, 31)]
-    found = routing(log_of(asked(*prompts)), Setup(2))
+    found = routing(log_of(asked(*prompts)), ReplaySetup(2))
     assert (found.sessions, found.sessions_basis) == (3, Basis.DERIVED)
 
 
 def test_sessions_of_the_log_are_taken_as_they_are():
-    found = routing(log_of(cpu_recipe()), Setup(2))
+    found = routing(log_of(cpu_recipe()), ReplaySetup(2))
     assert (found.sessions, found.sessions_basis) == (5, Basis.MEASURED)
 
 
 def test_what_the_engines_found_is_measured_in_tokens():
     requests = asked((1, 2), (1, 2), input_length=1000)
     requests[0]["cached_tokens"], requests[1]["cached_tokens"] = 0, 500
-    achieved = routing(log_of(requests), Setup(2)).achieved
+    achieved = routing(log_of(requests), ReplaySetup(2)).achieved
     assert (achieved.hit_rate, achieved.basis, achieved.recomputed_tokens) == (0.25, Basis.MEASURED, 500)
 
 
@@ -139,26 +139,26 @@ def test_the_rate_of_a_log_that_only_names_workers_is_derived_by_a_replay_on_the
     requests = asked((1,), (1,), (1,), (1,))
     for request, worker in zip(requests, "xxyx", strict=True):
         request["worker"] = worker
-    achieved = routing(log_of(requests), Setup(1)).achieved
+    achieved = routing(log_of(requests), ReplaySetup(1)).achieved
     assert (achieved.hit_rate, achieved.basis, achieved.requests) == (0.5, Basis.DERIVED, (3, 1))
 
 
 def test_a_log_that_says_nothing_of_its_service_has_achieved_something_unknown():
-    assert routing(log_of(asked((1,), (1,))), Setup(1)).achieved is None
+    assert routing(log_of(asked((1,), (1,))), ReplaySetup(1)).achieved is None
 
 
 def test_ids_that_are_no_prefixes_leave_the_ceiling_as_the_log_counts_it():
     # 2 and 3 come twice, behind 1 and behind 4: seen before, but no prefix cache can reuse them.
-    found = routing(log_of(asked((1, 2, 3), (4, 2, 3))), Setup(1))
+    found = routing(log_of(asked((1, 2, 3), (4, 2, 3))), ReplaySetup(1))
     assert found.ceiling == pytest.approx(2 / 6)
     assert [each.hit_rate for each in found.outcomes] == [0, 0, 0, 0]
 
 
 def test_a_log_that_asks_for_more_than_the_workers_can_do_is_said_to():
-    found = routing(log_of(asked((1,), (2,), (3,), step_ms=1, output_length=1000)), Setup(1))
+    found = routing(log_of(asked((1,), (2,), (3,), step_ms=1, output_length=1000)), ReplaySetup(1))
     assert any("queues grow through the log" in note.text for note in found.notes)
 
 
 def test_missing_output_lengths_are_said_to_count_as_no_time():
-    notes = routing(log_of(asked((1,), (2,))), Setup(1)).notes
+    notes = routing(log_of(asked((1,), (2,))), ReplaySetup(1)).notes
     assert any(note.text.startswith("2 requests name no output length") for note in notes)

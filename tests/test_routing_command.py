@@ -8,7 +8,7 @@ from routing_logs import SAMPLE, asked, log_of, sample_text
 from analyzer.cli.commands.routing import command
 from analyzer.errors import UsageError
 from analyzer.render.routing import verdict
-from analyzer.routing.policies import POLICIES, Setup
+from analyzer.routing.policies import POLICIES, ReplaySetup
 from analyzer.routing.request_log import BLOCK_TOKENS
 from analyzer.routing.routing import routing
 
@@ -74,14 +74,14 @@ def test_help_does_not_wait_for_numpy():
 
 
 def test_a_log_without_any_reuse_is_told_so():
-    found = routing(log_of(asked((1,), (2,))), Setup(2))
+    found = routing(log_of(asked((1,), (2,))), ReplaySetup(2))
     assert (
         verdict(found) == "No request asks for a prefix that an earlier one asked for: no routing can reuse anything."
     )
 
 
 def test_a_gain_under_one_percent_is_called_little():
-    found = routing(log_of(asked((1,), (1,), (1,))), Setup(1))
+    found = routing(log_of(asked((1,), (1,), (1,))), ReplaySetup(1))
     assert verdict(found).startswith("Routing makes little difference: KV-aware routing would reuse 66.7 % of blocks")
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from routing_logs import PLAIN, cpu_recipe, log_of
 
 from analyzer.routing import policies
-from analyzer.routing.policies import POLICIES, Setup
+from analyzer.routing.policies import POLICIES, ReplaySetup
 from analyzer.routing.routing import routing
 
 
@@ -30,14 +30,14 @@ def _requests(draw):
 @settings(deadline=None, max_examples=60)
 @given(_requests(), st.integers(1, 4), st.integers(0, 9))
 def test_no_policy_finds_more_than_the_ceiling(requests, workers, capacity):
-    found = routing(log_of(requests), Setup(workers, capacity))
+    found = routing(log_of(requests), ReplaySetup(workers, capacity))
     assert all(each.hit_rate <= found.ceiling + 1e-12 for each in found.outcomes)
 
 
 @settings(deadline=None, max_examples=60)
 @given(_requests())
 def test_one_worker_without_limit_reaches_the_ceiling(requests):
-    found = routing(log_of(requests), Setup(1))
+    found = routing(log_of(requests), ReplaySetup(1))
     assert all(each.hit_rate == pytest.approx(found.ceiling) for each in found.outcomes)
 
 
@@ -47,7 +47,7 @@ def test_the_order_of_equal_timestamps_in_the_file_changes_nothing(requests, wor
     mixed = list(requests)
     shuffle.shuffle(mixed)
     mixed.sort(key=lambda request: request["timestamp"])
-    setup = Setup(workers, capacity)
+    setup = ReplaySetup(workers, capacity)
     one, other = routing(log_of(requests), setup), routing(log_of(mixed), setup)
     assert one.outcomes == other.outcomes
     assert one.ceiling == other.ceiling
@@ -92,7 +92,7 @@ def test_a_replay_over_segments_finds_what_one_over_blocks_finds(requests, worke
     log = log_of(requests, block_tokens=1)
     order = {}
     sessions = [order.setdefault(session, len(order)) for session in log.session.tolist()]
-    setup = Setup(workers, capacity, (policy,), PLAIN)
+    setup = ReplaySetup(workers, capacity, (policy,), PLAIN)
     (found,) = routing(log, setup).outcomes
     assert found.hit_rate == pytest.approx(_block_by_block(log, setup, policy, sessions))
 
@@ -109,7 +109,7 @@ def _lines_run(requests):
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        routing(log, Setup(4, 200))
+        routing(log, ReplaySetup(4, 200))
     finally:
         sys.settrace(before)
     return count
@@ -128,7 +128,7 @@ def test_work_grows_with_the_number_of_requests_and_no_faster():
 
 
 def test_several_processes_find_what_one_finds(monkeypatch):
-    log, setup = log_of(cpu_recipe()), Setup(2, 20)
+    log, setup = log_of(cpu_recipe()), ReplaySetup(2, 20)
     alone = routing(log, setup)
     monkeypatch.setattr(policies, "WORTH_A_PROCESS_REQUESTS", 1)
     monkeypatch.setattr(policies, "cpu_count", lambda: 2)

@@ -12,8 +12,8 @@ from analyzer.stats import draws
 from analyzer.sweep.capacity import capacity
 from analyzer.sweep.curve import curve
 from analyzer.sweep.gains import gain
-from analyzer.sweep.optimum import Kind, Objective, scaling
-from analyzer.sweep.point import Exchange, Memory, Point, Series
+from analyzer.sweep.optimum import Objective, ScalingVerdict, scaling
+from analyzer.sweep.point import Exchange, Memory, Point, PointSeries
 from analyzer.sweep.posterior import RUN_FLOOR, credible_set, estimates, past_shares
 
 
@@ -36,51 +36,51 @@ class TestKnownAnswers:
 
     def test_the_teaching_series_turns_at_four(self):
         told = verdict(TEACHING)
-        assert (told.kind, told.best, told.members, told.past) == (Kind.OPTIMUM, 4, (4,), (8,))
+        assert (told.kind, told.best, told.members, told.past) == (ScalingVerdict.OPTIMUM, 4, (4,), (8,))
         assert told.standing(8).cost == pytest.approx(0.25)
         assert told.standing(4).best_share == pytest.approx(0.999, abs=0.002)
         assert told.standing(8).cost_interval == pytest.approx((0.155, 0.354), abs=0.005)
 
     def test_vllm_issue_16300_still_improves_at_eight(self):
         one, sixteen = verdict({2: 5.50, 4: 3.91, 8: 3.15}), verdict({2: 6.07, 4: 4.77, 8: 4.25})
-        assert (one.kind, one.best, one.past) == (Kind.STILL_IMPROVING, 8, ())
-        assert (sixteen.kind, sixteen.best, sixteen.past) == (Kind.STILL_IMPROVING, 8, ())
+        assert (one.kind, one.best, one.past) == (ScalingVerdict.STILL_IMPROVING, 8, ())
+        assert (sixteen.kind, sixteen.best, sixteen.past) == (ScalingVerdict.STILL_IMPROVING, 8, ())
         assert one.standing(8).efficiency == pytest.approx(0.62, abs=0.005)
         assert sixteen.standing(8).efficiency == pytest.approx(0.56, abs=0.005)
 
     def test_vllm_issue_22331_is_past_the_optimum_at_two(self):
         told = verdict(rates({1: 90, 2: 77.5, 4: 77.5}))
-        assert (told.kind, told.best, told.past) == (Kind.OPTIMUM, 1, (2, 4))
+        assert (told.kind, told.best, told.past) == (ScalingVerdict.OPTIMUM, 1, (2, 4))
         assert 1 / (1 + told.standing(2).cost) - 1 == pytest.approx(-0.139, abs=0.001)
 
     def test_vllm_pr_25049_with_mtp_cannot_separate_four_from_eight(self):
         told = verdict(rates({1: 3038.71, 4: 3722.81, 8: 3600.58}))
-        assert (told.kind, told.members) == (Kind.NOT_SEPARABLE, (4, 8))
+        assert (told.kind, told.members) == (ScalingVerdict.NOT_SEPARABLE, (4, 8))
         assert told.standing(8).cost == pytest.approx(0.034, abs=0.001)
 
     def test_vllm_pr_25049_without_mtp_still_improves(self):
         told = verdict(rates({1: 2332.43, 4: 2983.08, 8: 3502.24}))
-        assert (told.kind, told.best) == (Kind.STILL_IMPROVING, 8)
+        assert (told.kind, told.best) == (ScalingVerdict.STILL_IMPROVING, 8)
 
     def test_trtllm_qwen_is_best_at_eight_in_all_and_at_one_per_gpu(self):
         series = rates({1: 28011, 2: 32646, 4: 36819, 8: 39490})
         total, per_gpu = verdict(series), verdict(series, Objective.PER_GPU)
-        assert (total.kind, total.best) == (Kind.STILL_IMPROVING, 8)
+        assert (total.kind, total.best) == (ScalingVerdict.STILL_IMPROVING, 8)
         assert total.standing(4).cost == pytest.approx(0.0725, abs=0.0005)
-        assert (per_gpu.kind, per_gpu.best) == (Kind.OPTIMUM, 1)
+        assert (per_gpu.kind, per_gpu.best) == (ScalingVerdict.OPTIMUM, 1)
 
     def test_llm_inference_bench_pvc_is_past_the_optimum_at_four(self):
         told = verdict({1: 24.70682, 2: 7.20891, 4: 10.8934})
-        assert (told.kind, told.best, told.past) == (Kind.OPTIMUM, 2, (4,))
+        assert (told.kind, told.best, told.past) == (ScalingVerdict.OPTIMUM, 2, (4,))
         assert told.standing(4).cost == pytest.approx(0.511, abs=0.001)
 
     def test_llmd_glm52_separates_one_prefill_instance_from_two_and_three(self):
         told = verdict(rates({1: 3867, 2: 4770, 3: 4913}))
-        assert (told.kind, told.members, told.past) == (Kind.NOT_SEPARABLE, (2, 3), ())
+        assert (told.kind, told.members, told.past) == (ScalingVerdict.NOT_SEPARABLE, (2, 3), ())
 
     def test_nemo_13b_holds_a_suspect_point(self):
         told = verdict({1: 198.5, 2: 320.0, 4: 102.3})
-        assert (told.kind, told.best, told.past) == (Kind.CANNOT_TELL, None, ())
+        assert (told.kind, told.best, told.past) == (ScalingVerdict.CANNOT_TELL, None, ())
         assert told.reason == "degree 2 lies above both 1 and 4, a suspect point; measure degree 2 again"
 
 
@@ -88,12 +88,12 @@ class TestVocabulary:
     def test_repeats_narrow_the_answer(self):
         once = verdict({4: 100.0, 8: 104.0})
         thrice = verdict({4: (100.0, 100.4, 99.6), 8: (104.0, 103.6, 104.4)})
-        assert (once.kind, once.members) == (Kind.NOT_SEPARABLE, (4, 8))
-        assert (thrice.kind, thrice.members) == (Kind.OPTIMUM, (4,))
+        assert (once.kind, once.members) == (ScalingVerdict.NOT_SEPARABLE, (4, 8))
+        assert (thrice.kind, thrice.members) == (ScalingVerdict.OPTIMUM, (4,))
 
     def test_degrees_within_three_percent_differ_in_no_practical_way(self):
         told = verdict({4: (100.0, 100.4, 99.6, 100.2, 99.8), 8: (100.5, 100.1, 100.9, 100.3, 100.7)})
-        assert told.kind is Kind.NO_DIFFERENCE
+        assert told.kind is ScalingVerdict.NO_DIFFERENCE
 
     def test_a_budget_is_filled_with_replicas(self):
         told = verdict(TEACHING, Objective.TOTAL, gpus=8)
@@ -109,11 +109,11 @@ class TestVocabulary:
 
     def test_layouts_have_no_order_to_be_past(self):
         told = verdict({1: 100.0, 2: 320.0, 3: 90.0}, ordered=False)
-        assert (told.kind, told.best, told.past) == (Kind.OPTIMUM, 3, ())
+        assert (told.kind, told.best, told.past) == (ScalingVerdict.OPTIMUM, 3, ())
 
     def test_a_turn_stands_whatever_a_suspect_point_in_between_is(self):
         told = verdict({1: 100.0, 2: 137.0, 4: 100.0, 8: 240.0})
-        assert (told.kind, told.past) == (Kind.CANNOT_TELL, (8,))
+        assert (told.kind, told.past) == (ScalingVerdict.CANNOT_TELL, (8,))
 
     def test_equal_input_gives_an_equal_verdict(self):
         assert verdict(TEACHING) == verdict(TEACHING)
@@ -136,7 +136,7 @@ class TestRefusals:
     def test_one_degree_is_no_curve(self):
         told = verdict({4: 50.0})
         assert (told.kind, told.reason) == (
-            Kind.CANNOT_TELL,
+            ScalingVerdict.CANNOT_TELL,
             "only degree 4 was measured; measure at least one more",
         )
 
@@ -146,7 +146,7 @@ class TestRefusals:
 
     def test_few_steps_in_several_runs_are_enough(self):
         told = scaling((Point(1, (100.0, 101.0), steps=12), Point(2, (60.0, 61.0), steps=12)))
-        assert (told.kind, told.best) == (Kind.STILL_IMPROVING, 2)
+        assert (told.kind, told.best) == (ScalingVerdict.STILL_IMPROVING, 2)
 
     def test_a_degree_known_to_ten_percent_only_is_refused(self):
         told = verdict({1: (100.0, 150.0), 2: (60.0, 40.0)})
@@ -158,7 +158,7 @@ class TestRefusals:
 
     def test_a_series_needs_ascending_degrees(self):
         with pytest.raises(ValueError, match="ascending"):
-            Series("", (Point(4, (1.0,)), Point(2, (1.0,))))
+            PointSeries("", (Point(4, (1.0,)), Point(2, (1.0,))))
 
 
 class TestEstimates:

@@ -10,8 +10,8 @@ from analyzer.errors import ShardscopeError, UsageError
 from collectors.servers import load as _load
 from collectors.servers import metrics, trace_files
 from collectors.servers.engine import address, by_name, endpoints, without_secrets
-from collectors.servers.load import Answer
-from collectors.servers.prompts import Load
+from collectors.servers.load import TimedAnswer
+from collectors.servers.prompts import RequestLoad
 
 
 @pytest.fixture(autouse=True)
@@ -22,13 +22,13 @@ def quick(monkeypatch):
 
 
 def test_no_turn_finds_the_prompts_of_another_in_the_cache():
-    load = Load(requests=4, concurrency=1, input_tokens=64, output_tokens=1, shared_prefix=0.5)
+    load = RequestLoad(requests=4, concurrency=1, input_tokens=64, output_tokens=1, shared_prefix=0.5)
     first, second = load.prompts("reference"), load.prompts("profiled")
     assert not {tuple(prompt[:16]) for prompt in first} & {tuple(prompt[:16]) for prompt in second}
 
 
 def test_the_shared_prefix_is_the_stated_share_of_each_prompt():
-    prompts = Load(requests=3, concurrency=1, input_tokens=64, output_tokens=1, shared_prefix=0.25).prompts("a")
+    prompts = RequestLoad(requests=3, concurrency=1, input_tokens=64, output_tokens=1, shared_prefix=0.25).prompts("a")
     assert len({tuple(prompt[:16]) for prompt in prompts}) == 1
     assert len({tuple(prompt[:17]) for prompt in prompts}) == 3
 
@@ -70,7 +70,7 @@ def test_json_is_whole_once_it_closes(tmp_path, content, is_whole):
 
 def answer(**changes):
     fields = {"index": 0, "worker": "", "sent_ns": 0, "first_token_ns": 100, "gaps_ns": (10, 20, 30), "total_ns": 200}
-    return Answer(**(fields | {"output_tokens": 4} | changes))
+    return TimedAnswer(**(fields | {"output_tokens": 4} | changes))
 
 
 def test_quantiles_are_interpolated():

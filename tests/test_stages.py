@@ -9,7 +9,7 @@ import pytest
 from analyzer.diagnose.diagnose import diagnose
 from analyzer.ingest.load import load
 from analyzer.measures.expert_load import expert_loads
-from analyzer.measures.experts import Cause
+from analyzer.measures.experts import ImbalanceCause
 from analyzer.measures.stages import stages
 from analyzer.model.events import Labels
 from analyzer.sketch import sketch
@@ -56,7 +56,7 @@ def test_recorded_stages_rest_in_decode_and_are_in_the_report():
 def test_recorded_expert_counts_show_the_skew_that_was_drawn(name, imbalance):
     (row,) = expert_loads(load(RECORDED / name))
     assert row.load.imbalance == pytest.approx(imbalance, abs=0.001)
-    assert (row.load.cause, row.basis.value) == (Cause.SKEW, "derived")
+    assert (row.load.cause, row.basis.value) == (ImbalanceCause.SKEW, "derived")
     assert "Rebalance with redundant experts" in row.load.advice[0]
 
 
@@ -79,6 +79,6 @@ def test_split_sizes_count_dispatch_and_leave_the_way_back_out():
 @pytest.mark.parametrize(("name", "imbalance"), [("sglang_ep8_decode_run1", 1.03), ("lightllm_ep8_decode", 1.04)])
 def test_real_decode_over_eight_ranks_is_balanced(name, imbalance):
     (row,) = expert_loads(load(CORPUS / name))
-    assert (round(row.load.imbalance, 2), row.load.cause) == (imbalance, Cause.BALANCED)
+    assert (round(row.load.imbalance, 2), row.load.cause) == (imbalance, ImbalanceCause.BALANCED)
     assert row.source == "time of the experts' products"
     assert np.isfinite(row.exchange_ns)

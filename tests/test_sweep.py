@@ -9,9 +9,9 @@ from click.testing import CliRunner
 from analyzer.cli.commands.sweep import command
 from analyzer.errors import ShardscopeError, TraceFormatError, UsageError
 from analyzer.sweep.csv_points import read_points
-from analyzer.sweep.optimum import Kind, Objective
-from analyzer.sweep.point import Point, Series
-from analyzer.sweep.sweep import Ask, change, headline, sweep, to_json
+from analyzer.sweep.optimum import Objective, ScalingVerdict
+from analyzer.sweep.point import Point, PointSeries
+from analyzer.sweep.sweep import SweepRequest, change, headline, sweep, to_json
 
 TEACHING = Path(__file__).resolve().parents[1] / "sample_traces" / "sweep_teaching.csv"
 
@@ -33,7 +33,7 @@ def run(*arguments):
 
 
 def teaching(objective=Objective.LATENCY, **ask):
-    return sweep(read_points(TEACHING)[0], Ask("tp", objective, **ask))
+    return sweep(read_points(TEACHING)[0], SweepRequest("tp", objective, **ask))
 
 
 class TestTheTeachingSeries:
@@ -83,7 +83,7 @@ class TestTheTeachingSeries:
         (told,) = points(
             "degree,value_ms,compute_ms,communication_ms,movement_ms,sync_ms\n4,50,25,20,0,5\n8,70,20,35,0,15\n"
         )
-        assert json.loads(to_json((sweep(told, Ask()),)))["past_optimum"][0]["mechanisms"] == {
+        assert json.loads(to_json((sweep(told, SweepRequest()),)))["past_optimum"][0]["mechanisms"] == {
             "communication": "communication grew 1.75x, a ring's bandwidth term only 1.17x: latency of further ranks, "
             "or a slower rung; message sizes and placement would tell which",
             "sync": "more stragglers: a step waits for the latest of 8 ranks, not of 4, 1.38x for random delays",
@@ -119,27 +119,27 @@ class TestPublishedCases:
     )
     def test_vllm_issue_16300(self, points, series, verdict):
         (told,) = points(f"degree,value_ms\n{series}\n")
-        assert headline(sweep(told, Ask())) == verdict
+        assert headline(sweep(told, SweepRequest())) == verdict
 
     def test_vllm_issue_22331(self, points):
         (told,) = points("degree,tokens_per_s\n1,90\n2,77.5\n4,77.5\n")
-        assert headline(sweep(told, Ask())) == (
+        assert headline(sweep(told, SweepRequest())) == (
             "time a token: optimum TP1; TP2 is past it: +16.1 % (+7.3 % to +25.7 %), unexplained: rerun; "
             "TP4 is past it: +16.1 % (+7.2 % to +25.8 %), unexplained: rerun"
         )
 
     def test_exllamav2_734_and_gpt_fast_111_only_lose(self, points):
         (told,) = points("degree,tokens_per_s\n1,1668.22\n2,210.95\n")
-        assert sweep(told, Ask()).scaling.past == (2,)
+        assert sweep(told, SweepRequest()).scaling.past == (2,)
         (told,) = points("degree,tokens_per_s\n1,29\n2,17\n")
-        assert sweep(told, Ask()).scaling.past == (2,)
+        assert sweep(told, SweepRequest()).scaling.past == (2,)
 
     def test_decode_context_parallel_changes_its_verdict_with_the_context(self, points):
         read = points(
             "degree,context,tokens_per_s\n1,2048,3936.52\n8,2048,3082.34\n1,9216,5962.17\n8,9216,6869.54\n"
             "1,16384,1519.78\n8,16384,2556.25\n"
         )
-        told = tuple(sweep(series, Ask("dcp")) for series in read)
+        told = tuple(sweep(series, SweepRequest("dcp")) for series in read)
         assert [part.scaling.best for part in told] == [1, 8, 8]
         gains = [part.scaling.standing(1).value_ns / part.scaling.standing(8).value_ns - 1 for part in told]
         assert gains == pytest.approx([-0.217, 0.152, 0.682], abs=0.0005)
@@ -152,7 +152,7 @@ class TestPublishedCases:
         read = points(
             "layout,context,value_ms\ntp8,1024,59.43\ntp8dcp8,1024,76.48\ntp8,8192,167.17\ntp8dcp8,8192,141.54\n"
         )
-        told = tuple(sweep(series, Ask()) for series in read)
+        told = tuple(sweep(series, SweepRequest()) for series in read)
         assert [headline(part) for part in told] == [
             "context 1,024: latency: optimum tp8",
             "context 8,192: latency: optimum tp8dcp8",
@@ -164,63 +164,69 @@ class TestPublishedCases:
 
     def test_context_parallel_decode_has_no_per_gpu_verdict(self, points):
         (told,) = points("degree,value_ms\n1,59.4\n8,76.5\n")
-        assert sweep(told, Ask("dcp")).others == ()
+        assert sweep(told, SweepRequest("dcp")).others == ()
         with pytest.raises(UsageError, match="dcp adds no GPUs"):
-            sweep(told, Ask("dcp", Objective.PER_GPU))
+            sweep(told, SweepRequest("dcp", Objective.PER_GPU))
 
 
 class TestNotes:
     def test_a_host_bound_step_is_pointed_out(self, points):
         (told,) = points("degree,value_ms,host_ms\n1,100,5\n2,60,30\n")
-        assert sweep(told, Ask()).notes[1] == (
+        assert sweep(told, SweepRequest()).notes[1] == (
             "degree 2 is host bound: the device waits 50.0 % of the step for launches; use CUDA graphs, then sweep again"
         )
 
     def test_memory_is_told_from_speed(self, points):
         (told,) = points("degree,value_ms,preemptions\n4,100,37\n8,40,0\n")
-        assert sweep(told, Ask()).notes[-1] == (
+        assert sweep(told, SweepRequest()).notes[-1] == (
             "degree 8 is faster than the ranks alone explain (125.0 % of linear): capacity or another load a step, not speed; "
             "preemptions fell from 37 to 0"
         )
 
     def test_a_knee_of_memory_is_told_from_parallel_efficiency(self, points):
         (told,) = points("degree,value_ms,preemptions,hit_rate\n2,100,90,0.1\n4,30,0,0.5\n8,28,0,0.5\n")
-        assert sweep(told, Ask()).notes[-1].startswith("degree 4 is a knee of memory: up to it each step also added")
+        assert (
+            sweep(told, SweepRequest())
+            .notes[-1]
+            .startswith("degree 4 is a knee of memory: up to it each step also added")
+        )
 
     def test_gpus_of_an_instance_count_where_they_are_not_the_degree(self, points):
         (told,) = points("degree,value_ms,gpus\n1,100,4\n2,60,8\n")
-        assert sweep(told, Ask("ep", Objective.TOTAL, gpus=8)).scaling.best == 1
+        assert sweep(told, SweepRequest("ep", Objective.TOTAL, gpus=8)).scaling.best == 1
         with pytest.raises(TraceFormatError, match=r"line 3, column gpus: a degree takes one whole number of GPUs"):
             points("degree,value_ms,gpus\n1,100,4\n1,60,8\n")
 
     def test_runs_far_apart_are_pointed_out(self, points):
         (told,) = points("degree,value_ms\n1,100\n1,115\n2,60\n2,61\n")
-        assert sweep(told, Ask()).notes == ("runs of degree 1 lie 15.0 % apart; look for throttling or other load",)
+        assert sweep(told, SweepRequest()).notes == (
+            "runs of degree 1 lie 15.0 % apart; look for throttling or other load",
+        )
 
     def test_terms_that_miss_the_value_are_pointed_out(self, points):
         (told,) = points(
             "degree,value_ms,compute_ms,communication_ms,movement_ms,sync_ms\n1,100,80,0,0,0\n2,60,40,20,0,0\n"
         )
-        assert "the terms of degree 1 miss its value by 20.0 %" in sweep(told, Ask()).notes
+        assert "the terms of degree 1 miss its value by 20.0 %" in sweep(told, SweepRequest()).notes
 
 
 class TestRefusals:
     def test_one_point_cannot_tell(self, points):
         (told,) = points("degree,value_ms\n4,50\n")
-        assert headline(sweep(told, Ask())) == (
+        assert headline(sweep(told, SweepRequest())) == (
             "latency: cannot tell: only degree 4 was measured; measure at least one more"
         )
 
     def test_a_hump_cannot_tell(self, points):
         (told,) = points("degree,value_ms\n1,198.5\n2,320\n4,102.3\n")
-        assert headline(sweep(told, Ask())) == (
+        assert headline(sweep(told, SweepRequest())) == (
             "latency: cannot tell: degree 2 lies above both 1 and 4, a suspect point; measure degree 2 again"
         )
-        assert json.loads(to_json((sweep(told, Ask()),)))["optimum"] is None
+        assert json.loads(to_json((sweep(told, SweepRequest()),)))["optimum"] is None
 
     def test_too_few_steps_cannot_tell(self, points):
         (told,) = points("degree,value_ms,steps\n1,100,500\n2,60,7\n")
-        assert sweep(told, Ask()).scaling.kind is Kind.CANNOT_TELL
+        assert sweep(told, SweepRequest()).scaling.kind is ScalingVerdict.CANNOT_TELL
 
     def test_mixed_versions_are_not_compared(self, points):
         with pytest.raises(
@@ -293,7 +299,7 @@ class TestTheReader:
 
 
 def test_another_dimension_keeps_its_own_name():
-    series = Series("", (Point(1, (100.0,)), Point(2, (80.0,))))
-    assert headline(sweep(series, Ask("prefill-instances"))).startswith(
+    series = PointSeries("", (Point(1, (100.0,)), Point(2, (80.0,))))
+    assert headline(sweep(series, SweepRequest("prefill-instances"))).startswith(
         "latency: optimum at least prefill-instances 2 ("
     )

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from analyzer.cli.commands.sweep import command
 from analyzer.schema.report import from_json
 from analyzer.sweep.runs import series_of
-from analyzer.sweep.sweep import Ask, sweep
+from analyzer.sweep.sweep import SweepRequest, sweep
 
 ROOT = Path(__file__).resolve().parents[1]
 DEGREES = (1, 2, 4)
@@ -27,7 +27,7 @@ def test_the_verdict_on_profiled_steps_is_that_on_steps_without_the_profiler(wor
     reports = recorded(workload)
     plain_ms = [report.run.reference["decode_median_ns"] / 1e6 for report in reports]
     assert plain_ms == pytest.approx(UNPROFILED_MS[workload], rel=0.01)
-    told = sweep(series_of(reports, workload), Ask(workload)).scaling
+    told = sweep(series_of(reports, workload), SweepRequest(workload)).scaling
     assert (told.best, told.past) == (1, (2, 4))
     ordered = sorted(DEGREES, key=lambda degree: told.standing(degree).value_ns)
     assert ordered == sorted(DEGREES, key=lambda degree: plain_ms[DEGREES.index(degree)])
@@ -35,7 +35,7 @@ def test_the_verdict_on_profiled_steps_is_that_on_steps_without_the_profiler(wor
 
 @pytest.mark.parametrize(("workload", "degree", "term"), [("tp", 4, "communication"), ("ep", 2, "communication")])
 def test_what_ate_the_gain_is_named(workload, degree, term):
-    gains = sweep(series_of(recorded(workload), workload), Ask(workload)).gains
+    gains = sweep(series_of(recorded(workload), workload), SweepRequest(workload)).gains
     assert next(part for part in gains if part.degree == degree).eaten_by == term
 
 

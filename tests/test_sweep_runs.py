@@ -15,7 +15,7 @@ from analyzer.schema.report import ClockFacts, CollectiveRow, Report, RunFacts, 
 from analyzer.sweep.optimum import Objective
 from analyzer.sweep.point import Exchange, Memory
 from analyzer.sweep.runs import series_of
-from analyzer.sweep.sweep import Ask, headline, sweep
+from analyzer.sweep.sweep import SweepRequest, headline, sweep
 
 MS = 1_000_000
 SETTINGS = {"batch": 8, "dtype": "bfloat16", "enforce_eager": 0, "input_tokens": 1024, "model": "/a/Qwen3-8B"}
@@ -72,7 +72,7 @@ TEACHING = (
 
 
 def test_four_runs_make_the_teaching_series():
-    told = sweep(series_of(TEACHING, "tp"), Ask())
+    told = sweep(series_of(TEACHING, "tp"), SweepRequest())
     assert (told.scaling.best, told.scaling.past) == (4, (8,))
     assert headline(told).startswith("decode steps: latency: optimum TP4; TP8 is past it: +24.0 %")
     assert told.gains[0].mechanism.startswith("latency: messages of 16.0 KiB")
@@ -175,7 +175,7 @@ def test_what_no_run_states_was_not_compared_and_that_is_said():
 
 def test_replicated_heads_come_from_the_model_of_the_run():
     runs = tuple(report(degree, steps(compute, 4)) for degree, compute in ((8, 25), (16, 45)))
-    (loss,) = sweep(series_of(runs, "tp"), Ask()).gains
+    (loss,) = sweep(series_of(runs, "tp"), SweepRequest()).gains
     assert loss.mechanism.startswith("replicated state: 8 KV heads over 16 ranks")
 
 
@@ -189,7 +189,7 @@ class TestLayouts:
         series = series_of(runs, "layout")
         assert [point.name for point in series.points] == ["tp8", "attention tp4 dp2, experts ep8", "dp8"]
         assert not series.ordered
-        told = sweep(series, Ask("layout"))
+        told = sweep(series, SweepRequest("layout"))
         assert (told.scaling.best, told.scaling.past) == (2, ())
         assert headline(told) == "decode steps: latency: optimum attention tp4 dp2, experts ep8"
 
@@ -212,11 +212,11 @@ class TestLayouts:
             self.laid(f"ep{degree}", time_ms, 2 * degree, tp=2 * degree, ep=degree)
             for degree, time_ms in ((1, 100), (4, 50))
         )
-        told = sweep(series_of(runs, "ep"), Ask("ep", Objective.TOTAL, gpus=8))
+        told = sweep(series_of(runs, "ep"), SweepRequest("ep", Objective.TOTAL, gpus=8))
         assert told.scaling.standing(4).efficiency == pytest.approx(0.5)
         assert told.scaling.best == 1
         with pytest.raises(UsageError, match="an instance of 8 GPUs does not fit into 4 GPUs"):
-            sweep(series_of(runs, "ep"), Ask("ep", Objective.TOTAL, gpus=4))
+            sweep(series_of(runs, "ep"), SweepRequest("ep", Objective.TOTAL, gpus=4))
 
 
 def test_memory_that_the_engine_counted_is_told_from_speed():
@@ -225,7 +225,7 @@ def test_memory_that_the_engine_counted_is_told_from_speed():
         report(degree, steps(time_ms, 0), memory=told)
         for degree, time_ms, told in ((4, 100, memory[0]), (8, 40, memory[1]))
     )
-    told = sweep(series_of(runs, "tp"), Ask())
+    told = sweep(series_of(runs, "tp"), SweepRequest())
     assert told.series.points[0].memory == Memory(37, None, 0.1)
     assert told.notes[-1] == (
         "degree 8 is faster than the ranks alone explain (125.0 % of linear): capacity or another load a step, "
@@ -266,5 +266,5 @@ def test_written_reports_are_swept_as_runs_are(tmp_path):
 @pytest.mark.skipif(not CORPUS.exists(), reason="the fetched trace corpus is not at hand")
 def test_seven_recorded_steps_are_no_verdict():
     reports = tuple(diagnose(load(CORPUS / f"vllm-llama-tp{degree}"), ()) for degree in (1, 2))
-    told = sweep(series_of(reports, "tp"), Ask())
+    told = sweep(series_of(reports, "tp"), SweepRequest())
     assert told.scaling.reason == "degree 1 has 7 steady steps in a single run; record 20 or more, or more runs"

@@ -21,7 +21,7 @@ from analyzer.measures.breakdown import breakdown
 from analyzer.model.kind import Kind
 from analyzer.plugins import offers
 from analyzer.sketch import sketch
-from analyzer.timeline.timeline import STREAMS, TERMS, Cut, document, events, timeline
+from analyzer.timeline.timeline import STREAMS, TERMS, TimeWindow, document, events, timeline
 from analyzer.timeline.trace_events import packed
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_traces"
@@ -152,7 +152,7 @@ def test_steps_have_a_track_with_their_kind_and_size():
 
 
 def test_a_cut_shows_the_ranks_and_the_time_asked_for():
-    told, _ = written(sketch.read(LATE), Cut((1,), 100_000, None))
+    told, _ = written(sketch.read(LATE), TimeWindow((1,), 100_000, None))
     assert {event["pid"] for event in told["traceEvents"]} == {1}
     assert min(nanoseconds(event) + nanoseconds(event, "dur") for event in of(told["traceEvents"], "X")) > 100_000
 
@@ -223,7 +223,9 @@ def test_a_finding_of_the_whole_run_is_marked_on_the_first_rank_and_one_of_two_r
     run = load(SAMPLES / "drawn/tp2")
     first, *_ = diagnose(run, offers(rules, "check").values()).findings
     whole, both = (replace(first, evidence=replace(first.evidence, ranks=ranks, spans=[])) for ranks in ([], [0, 1]))
-    told = {cut: [json.loads(text) for text in events(timeline(run, Cut(cut)), [whole, both])] for cut in ((), (1,))}
+    told = {
+        cut: [json.loads(text) for text in events(timeline(run, TimeWindow(cut)), [whole, both])] for cut in ((), (1,))
+    }
     assert [mark["pid"] for mark in of(told[()], "i")] == [0, 0]
     assert [mark["pid"] for mark in of(told[1,], "i")] == [1, 1]
 
@@ -234,11 +236,11 @@ def test_a_finding_is_marked_in_the_cut_or_not_at_all():
     row = replace(first, evidence=replace(first.evidence, ranks=[0], spans=[[0, 10], [50_000, 60_000]]))
     marks = [
         [nanoseconds(mark) for mark in of([json.loads(text) for text in events(timeline(run, cut), [row])], "i")]
-        for cut in (Cut(), Cut(from_ns=40_000), Cut(from_ns=60_000))
+        for cut in (TimeWindow(), TimeWindow(from_ns=40_000), TimeWindow(from_ns=60_000))
     ]
     assert marks == [[0], [50_000], []]
 
 
 def test_a_cut_after_the_end_says_how_long_the_timeline_is():
     with pytest.raises(UsageError, match=r"nothing to show from 1.00 s on: the timeline of .* is 160 µs long"):
-        timeline(sketch.read(LATE), Cut(from_ns=1_000_000_000))
+        timeline(sketch.read(LATE), TimeWindow(from_ns=1_000_000_000))

@@ -7,7 +7,7 @@ import pytest
 from analyzer.errors import TraceFormatError
 from collectors.hosts import tool_text as topology_text
 from collectors.hosts import topology_xml
-from collectors.hosts.fabric import Fabric, Link, most_trusted
+from collectors.hosts.fabric import Fabric, FabricLink, most_trusted
 
 NVIDIA_H200 = (
     "\t\x1b[4mGPU0\tGPU1\tGPU2\tNIC0\tNIC1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\x1b[0m\n"
@@ -298,7 +298,7 @@ def test_nvidia_smi_gives_the_affinities_of_gpus_and_leaves_those_of_nics_unknow
 
 def test_nvidia_smi_is_read_when_tabs_were_pasted_as_spaces():
     fabric = topology_text.nvidia_smi(NVIDIA_PASTED)
-    assert fabric.links == (Link(("GPU0", "GPU1"), "PHB"),)
+    assert fabric.links == (FabricLink(("GPU0", "GPU1"), "PHB"),)
     assert [device.numa_node for device in fabric.devices] == [0, 0]
 
 
@@ -320,9 +320,9 @@ def test_a_matrix_cut_in_the_middle_of_a_row_is_an_error():
 
 def test_rocm_smi_gives_type_weight_and_hops_of_each_pair_once():
     assert topology_text.rocm_smi(ROCM).links == (
-        Link(("GPU0", "GPU1"), "XGMI", weight=15, hops=1),
-        Link(("GPU0", "GPU2"), "PCIE", weight=72, hops=3),
-        Link(("GPU1", "GPU2"), "PCIE", weight=72, hops=3),
+        FabricLink(("GPU0", "GPU1"), "XGMI", weight=15, hops=1),
+        FabricLink(("GPU0", "GPU2"), "PCIE", weight=72, hops=3),
+        FabricLink(("GPU1", "GPU2"), "PCIE", weight=72, hops=3),
     )
 
 
@@ -334,7 +334,7 @@ def test_rocm_smi_with_link_types_alone_has_no_weights():
     start = ROCM.index("=============================== Link Type")
     assert topology_text.rocm_smi(ROCM[start : ROCM.index("======================================= Numa")]).links[
         0
-    ] == (Link(("GPU0", "GPU1"), "XGMI"))
+    ] == (FabricLink(("GPU0", "GPU1"), "XGMI"))
 
 
 def test_amd_smi_numbers_gpus_in_the_order_of_their_addresses():
@@ -344,7 +344,7 @@ def test_amd_smi_numbers_gpus_in_the_order_of_their_addresses():
         ("GPU1", "0000:22:00.0"),
         ("GPU2", "0000:9f:00.0"),
     ]
-    assert fabric.links[1] == Link(("GPU0", "GPU2"), "XGMI", weight=15, hops=1)
+    assert fabric.links[1] == FabricLink(("GPU0", "GPU2"), "XGMI", weight=15, hops=1)
 
 
 def test_npu_smi_gives_links_and_cpus():
@@ -446,8 +446,8 @@ def test_what_is_not_a_nccl_topology_is_an_error(text, message):
 def test_the_driver_is_believed_before_the_pci_tree():
     best = most_trusted(
         {
-            "nccl": Fabric(links=(Link(("GPU1", "GPU0"), "PHB"), Link(("GPU0", "GPU2"), "SYS"))),
-            "nvidia-smi": Fabric(links=(Link(("GPU0", "GPU1"), "NV4"),)),
+            "nccl": Fabric(links=(FabricLink(("GPU1", "GPU0"), "PHB"), FabricLink(("GPU0", "GPU2"), "SYS"))),
+            "nvidia-smi": Fabric(links=(FabricLink(("GPU0", "GPU1"), "NV4"),)),
         }
     )
     assert {pair: (link.kind, source) for pair, (link, source) in best.items()} == {

@@ -11,7 +11,7 @@ from analyzer.matching.clock import clock
 from analyzer.matching.collectives import match
 from analyzer.measures.breakdown import breakdown
 from analyzer.measures.skew import late_ranks, wait_matrix
-from analyzer.measures.waits import Verdict, is_told, waits
+from analyzer.measures.waits import WaitVerdict, is_told, waits
 from analyzer.model.events import ABSENT, Activities, Events, Labels
 from analyzer.model.kind import Cause
 from analyzer.model.run import Run
@@ -187,7 +187,7 @@ def test_f22_reductions_of_a_graph_replay_are_matched_by_order():
     assert len(match(run)) == 87
     assert _waited_us(run)[0] == pytest.approx(2747.286)
     (part,) = waits(run).groups
-    assert part.verdict is Verdict.SKEW
+    assert part.verdict is WaitVerdict.SKEW
 
 
 def test_one_rank_alone_cannot_tell():
@@ -201,7 +201,7 @@ def test_equal_ranks_do_not_wait_and_nobody_is_late():
     run = Run("equal", (_trace(0, _steps(0)), _trace(1, _steps(0))))
     assert _waited_us(run) == [0.0, 0.0]
     (part,) = waits(run).groups
-    assert part.verdict is Verdict.TRANSFER
+    assert part.verdict is WaitVerdict.TRANSFER
 
 
 def test_waiting_that_is_not_told_is_never_called_measured():

@@ -5,15 +5,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyzer.errors import UsageError
-from analyzer.measures.ring import LL_BASE_NS, LL_HOP_NS, Link, ring_ns
+from analyzer.measures.ring import LL_BASE_NS, LL_HOP_NS, RingLink, ring_ns
 from analyzer.schema.finding import Basis
 from analyzer.whatif.ceilings import ceilings, marginal
 from analyzer.whatif.expectation import expected_ns, what_if
 from analyzer.whatif.limits import Facts, Refusal
-from analyzer.whatif.time_classes import ClassTime, Sort, Step
+from analyzer.whatif.time_classes import ClassTime, ScalingBehavior, Step
 
 MS = 1e6
-NVLINK = Link(LL_BASE_NS, LL_HOP_NS["nvlink"], 200e9)
+NVLINK = RingLink(LL_BASE_NS, LL_HOP_NS["nvlink"], 200e9)
 
 
 def nvlink(operation, message_bytes, ranks):
@@ -21,15 +21,15 @@ def nvlink(operation, message_bytes, ranks):
 
 
 def network(operation, message_bytes, ranks):
-    return ring_ns(Link(LL_BASE_NS, LL_HOP_NS["network"], 20e9), operation, message_bytes, ranks)
+    return ring_ns(RingLink(LL_BASE_NS, LL_HOP_NS["network"], 20e9), operation, message_bytes, ranks)
 
 
 def step(*classes, degree=4, reference=nvlink, **facts):
     return Step(degree, classes, reference, Facts(**facts))
 
 
-GEMM = ClassTime("gemm", Sort.GEMM, 30 * MS, 400)
-ALL_REDUCE = ClassTime("all-reduce", Sort.COLLECTIVE, 3 * MS, 160, message_bytes=1 << 20)
+GEMM = ClassTime("gemm", ScalingBehavior.GEMM, 30 * MS, 400)
+ALL_REDUCE = ClassTime("all-reduce", ScalingBehavior.COLLECTIVE, 3 * MS, 160, message_bytes=1 << 20)
 
 
 class TestClasses:
@@ -38,46 +38,49 @@ class TestClasses:
         assert expected_ns(GEMM, step(GEMM), 8) == pytest.approx(15.6 * MS)
 
     def test_a_gemm_at_its_floor_gains_nothing(self):
-        small = ClassTime("gemm", Sort.GEMM, 0.9 * MS, 400)
+        small = ClassTime("gemm", ScalingBehavior.GEMM, 0.9 * MS, 400)
         assert expected_ns(small, step(small), 8) == pytest.approx(0.9 * MS)
 
     def test_fewer_ranks_mean_more_compute_each(self):
         assert expected_ns(GEMM, step(GEMM), 2) == pytest.approx(58.8 * MS)
 
     def test_attention_stops_shrinking_where_heads_are_replicated(self):
-        attention = ClassTime("attention", Sort.ATTENTION, 10 * MS, 80, floor_ns=0.0)
+        attention = ClassTime("attention", ScalingBehavior.ATTENTION, 10 * MS, 80, floor_ns=0.0)
         assert expected_ns(attention, step(attention, kv_heads=8), 8) == pytest.approx(5 * MS)
         assert expected_ns(attention, step(attention, kv_heads=4), 8) == pytest.approx(10 * MS)
 
     def test_short_attention_kernels_gain_nothing(self):
-        attention = ClassTime("attention", Sort.ATTENTION, 0.7 * MS, 80)
+        attention = ClassTime("attention", ScalingBehavior.ATTENTION, 0.7 * MS, 80)
         assert expected_ns(attention, step(attention), 8) == pytest.approx(0.7 * MS)
 
     def test_a_collective_grows_as_its_reference_does(self):
-        small = ClassTime("all-reduce", Sort.COLLECTIVE, 1.632 * MS, 160, message_bytes=0)
+        small = ClassTime("all-reduce", ScalingBehavior.COLLECTIVE, 1.632 * MS, 160, message_bytes=0)
         # base 6.6 µs; 6 hops at four ranks, 14 at eight: 10.2 µs → 15.0 µs
         assert expected_ns(small, step(small), 8) == pytest.approx(2.4 * MS)
 
     def test_what_sets_exchanges_up_goes_with_the_last_peer(self):
-        setup = ClassTime("comm_setup", Sort.SETUP, 2 * MS)
+        setup = ClassTime("comm_setup", ScalingBehavior.SETUP, 2 * MS)
         assert [expected_ns(setup, step(setup), degree) for degree in (1, 2, 8)] == [0.0, 2 * MS, 2 * MS]
 
     def test_one_rank_needs_no_collective(self):
         assert expected_ns(ALL_REDUCE, step(ALL_REDUCE, degree=2), 1) == 0.0
 
     def test_random_waits_grow_and_a_late_rank_stays_late(self):
-        random = ClassTime("waits", Sort.WAIT, 2 * MS)
-        late = ClassTime("waits", Sort.WAIT, 2 * MS, persistent=True)
+        random = ClassTime("waits", ScalingBehavior.WAIT, 2 * MS)
+        late = ClassTime("waits", ScalingBehavior.WAIT, 2 * MS, persistent=True)
         assert expected_ns(random, step(random), 8) == pytest.approx(2.77 * MS, rel=0.01)
         assert expected_ns(late, step(late), 8) == 2 * MS
 
     def test_replicated_work_and_host_time_stay(self):
-        for sort in (Sort.REPLICATED, Sort.HOST):
+        for sort in (ScalingBehavior.REPLICATED, ScalingBehavior.HOST):
             part = ClassTime("rest", sort, 2 * MS)
             assert expected_ns(part, step(part), 8) == 2 * MS
 
     def test_sharded_state_moves_less(self):
-        sharded, whole = ClassTime("kv", Sort.MOVEMENT, 2 * MS, sharded=True), ClassTime("kv", Sort.MOVEMENT, 2 * MS)
+        sharded, whole = (
+            ClassTime("kv", ScalingBehavior.MOVEMENT, 2 * MS, sharded=True),
+            ClassTime("kv", ScalingBehavior.MOVEMENT, 2 * MS),
+        )
         assert expected_ns(sharded, step(sharded), 8) == 1 * MS
         assert expected_ns(whole, step(whole), 8) == 2 * MS
 
@@ -90,19 +93,19 @@ class TestRanges:
         assert told.sentence("TP8") == "expected at TP8 from one run: 16.3 ms to 24.2 ms (now 33.0 ms); expected faster"
 
     def test_a_small_change_gets_no_direction(self):
-        flat = ClassTime("norms", Sort.REPLICATED, 30 * MS)
+        flat = ClassTime("norms", ScalingBehavior.REPLICATED, 30 * MS)
         told = what_if(step(flat, ALL_REDUCE), 8)
         assert told.direction == ""
         assert told.sentence("TP8").endswith("; no verdict")
 
     def test_a_slow_network_is_expected_to_cost(self):
-        small = ClassTime("gemm", Sort.GEMM, 5 * MS, 400)
+        small = ClassTime("gemm", ScalingBehavior.GEMM, 5 * MS, 400)
         told = what_if(step(small, ALL_REDUCE, degree=8), 16, network)
         assert told.direction == "slower"
 
     def test_unknown_classes_widen_the_range(self):
-        other = ClassTime("other", Sort.UNKNOWN, 10 * MS)
-        known = what_if(step(GEMM, ClassTime("norms", Sort.REPLICATED, 10 * MS)), 8)
+        other = ClassTime("other", ScalingBehavior.UNKNOWN, 10 * MS)
+        known = what_if(step(GEMM, ClassTime("norms", ScalingBehavior.REPLICATED, 10 * MS)), 8)
         told = what_if(step(GEMM, other), 8)
         assert told.high_ns - told.low_ns > known.high_ns - known.low_ns
         assert told.notes == ("10.0 ms of unknown classes may shrink with the degree or stay as they are",)
@@ -130,7 +133,7 @@ class TestRanges:
     @settings(deadline=None, derandomize=True)
     @given(st.floats(0.1, 1e3), st.sampled_from([2, 8, 16]))
     def test_the_range_scales_with_the_step(self, scale, degree):
-        part = ClassTime("gemm", Sort.GEMM, 30 * MS * scale, 400, floor_ns=3000.0 * scale)
+        part = ClassTime("gemm", ScalingBehavior.GEMM, 30 * MS * scale, 400, floor_ns=3000.0 * scale)
         whole = what_if(step(part), degree)
         plain = what_if(step(GEMM), degree)
         assert whole.low_ns == pytest.approx(plain.low_ns * scale)
@@ -142,17 +145,17 @@ class TestRefusals:
         ("asked", "degree", "reason"),
         [
             (
-                step(GEMM, ClassTime("other", Sort.UNKNOWN, 15 * MS)),
+                step(GEMM, ClassTime("other", ScalingBehavior.UNKNOWN, 15 * MS)),
                 8,
                 "33.3 % of the step is in classes that nothing scales; at most 30 % may be",
             ),
             (
-                step(ALL_REDUCE, ClassTime("all-reduce", Sort.COLLECTIVE, 3 * MS)),
+                step(ALL_REDUCE, ClassTime("all-reduce", ScalingBehavior.COLLECTIVE, 3 * MS)),
                 8,
                 "50.0 % of the step is in classes that nothing scales; at most 30 % may be",
             ),
             (
-                step(GEMM, ClassTime("launches", Sort.HOST, 30 * MS)),
+                step(GEMM, ClassTime("launches", ScalingBehavior.HOST, 30 * MS)),
                 8,
                 "the device waits for the host 50.0 % of the step; use CUDA graphs and record again",
             ),
@@ -213,8 +216,8 @@ class TestBounds:
             step(
                 GEMM,
                 ALL_REDUCE,
-                ClassTime("waits", Sort.WAIT, 4 * MS),
-                ClassTime("experts", Sort.EXPERTS, 10 * MS, imbalance=1.25),
+                ClassTime("waits", ScalingBehavior.WAIT, 4 * MS),
+                ClassTime("experts", ScalingBehavior.EXPERTS, 10 * MS, imbalance=1.25),
             )
         )
         assert [(bound.name, bound.basis) for bound in bounds] == [

@@ -14,7 +14,7 @@ import pytest
 from analyzer.measures.expected import Call, expected
 from analyzer.whatif.expectation import what_if
 from analyzer.whatif.limits import Facts
-from analyzer.whatif.time_classes import CUSTOM, FP8_FLOOR_NS, FP8_SPREAD, ClassTime, Sort, Step
+from analyzer.whatif.time_classes import CUSTOM, FP8_FLOOR_NS, FP8_SPREAD, ClassTime, ScalingBehavior, Step
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 LAYERS = 80
@@ -68,11 +68,11 @@ def classes_of(kernels, reductions, case, degree):
         return None
     fp8 = {"floor_ns": FP8_FLOOR_NS, "spread": FP8_SPREAD} if dtype == "fp8" else {}
     return (
-        ClassTime("gemm", Sort.GEMM, LAYERS * sum(gemms) * 1e3, LAYERS * len(gemms), **fp8),
-        ClassTime("attention", Sort.ATTENTION, LAYERS * attention * 1e3, LAYERS),
+        ClassTime("gemm", ScalingBehavior.GEMM, LAYERS * sum(gemms) * 1e3, LAYERS * len(gemms), **fp8),
+        ClassTime("attention", ScalingBehavior.ATTENTION, LAYERS * attention * 1e3, LAYERS),
         ClassTime(
             "all_reduce",
-            Sort.COLLECTIVE,
+            ScalingBehavior.COLLECTIVE,
             2 * LAYERS * reduction * 1e3,
             2 * LAYERS,
             operation=CUSTOM,

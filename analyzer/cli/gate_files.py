@@ -9,7 +9,7 @@ from analyzer.cli.output import writing
 from analyzer.errors import UsageError
 from analyzer.gate.baseline import Acceptance, Baseline, baseline, from_json, to_json
 from analyzer.gate.history import Entry, read_history, to_line
-from analyzer.gate.settings import Settings, read_settings
+from analyzer.gate.settings import GateSettings, read_settings
 from analyzer.gate.verdict import Result
 from analyzer.schema.report import Report
 
@@ -17,7 +17,7 @@ SETTINGS = ("shardscope.toml", "pyproject.toml")
 """Looked for where the command runs, the first one is taken."""
 
 
-def settings_of(named: Path | None) -> Settings:
+def settings_of(named: Path | None) -> GateSettings:
     """Settings of the named file, else of one of `SETTINGS`, else the defaults.
 
     Raises:
@@ -25,7 +25,7 @@ def settings_of(named: Path | None) -> Settings:
     """
     path = named or next((path for path in map(Path, SETTINGS) if path.is_file()), None)
     if path is None:
-        return Settings()
+        return GateSettings()
     return read_settings(_text(path, "name another file with --config").decode(), str(path))
 
 

@@ -16,7 +16,7 @@ REST = "rest"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class WaterfallPart:
     """One time on both sides, nanoseconds."""
 
     name: str
@@ -30,7 +30,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Balance:
+class Waterfall:
     """A whole and its parts; on each side the parts sum to the whole exactly.
 
     Attributes:
@@ -40,8 +40,8 @@ class Balance:
     """
 
     title: str
-    whole: Part
-    parts: tuple[Part, ...]
+    whole: WaterfallPart
+    parts: tuple[WaterfallPart, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +86,12 @@ class Overlap:
         return max(parts, key=lambda name: abs(parts[name]))
 
 
-def window_balance(base: Sequence[Report], head: Sequence[Report]) -> Balance:
+def window_balance(base: Sequence[Report], head: Sequence[Report]) -> Waterfall:
     """The windows by term."""
     return _balance("window", (base, head), TERMS, _terms)
 
 
-def class_balance(base: Sequence[Report], head: Sequence[Report]) -> Balance:
+def class_balance(base: Sequence[Report], head: Sequence[Report]) -> Waterfall:
     """The windows by class of kernel and cause of waiting."""
     words: dict[str, int] = {}
     for report in (*base, *head):
@@ -103,7 +103,7 @@ def class_balance(base: Sequence[Report], head: Sequence[Report]) -> Balance:
     return _balance("window by class", (base, head), names, lambda row: _classes(row, classes))
 
 
-def phase_balance(base: Sequence[StepKind], head: Sequence[StepKind], *, with_period: bool) -> Balance:
+def phase_balance(base: Sequence[StepKind], head: Sequence[StepKind], *, with_period: bool) -> Waterfall:
     """Steps of one kind by term. The whole is the time from start to start, or the span on the device."""
     names = (*TERMS, REST, *(("between steps",) if with_period else ()))
     sides = []
@@ -111,9 +111,9 @@ def phase_balance(base: Sequence[StepKind], head: Sequence[StepKind], *, with_pe
         wholes = [(row.period_ns or 0) if with_period else row.median_ns for row in rows]
         middle = [rows[at] for at in _middle(wholes)]
         sides.append(_mean([_phase(row, with_period=with_period) for row in middle]))
-    parts = tuple(Part(name, *times) for name, *times in zip(names, *sides, strict=True))
+    parts = tuple(WaterfallPart(name, *times) for name, *times in zip(names, *sides, strict=True))
     title = f"{base[0].kind} step"
-    return Balance(title, Part(title, sum(sides[0]), sum(sides[1])), parts)
+    return Waterfall(title, WaterfallPart(title, sum(sides[0]), sum(sides[1])), parts)
 
 
 def overlap(base: Sequence[Report], head: Sequence[Report]) -> Overlap:
@@ -128,14 +128,14 @@ def _balance(
     sides: tuple[Sequence[Report], Sequence[Report]],
     names: Sequence[str],
     parts_of: Callable[[RankBreakdown], list[int]],
-) -> Balance:
+) -> Waterfall:
     columns = []
     for reports in sides:
         rows = [row for at in _middle_runs(reports) for row in reports[at].breakdown.per_rank]
         columns.append(_mean([parts_of(row) for row in rows]))
-    parts = tuple(Part(name, *times) for name, *times in zip(names, *columns, strict=True))
-    whole = Part(title, sum(columns[0]), sum(columns[1]))
-    return Balance(title, whole, tuple(part for part in parts if part.base_ns or part.head_ns or part.name in TERMS))
+    parts = tuple(WaterfallPart(name, *times) for name, *times in zip(names, *columns, strict=True))
+    whole = WaterfallPart(title, sum(columns[0]), sum(columns[1]))
+    return Waterfall(title, whole, tuple(part for part in parts if part.base_ns or part.head_ns or part.name in TERMS))
 
 
 def _terms(row: RankBreakdown) -> list[int]:

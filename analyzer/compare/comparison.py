@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from analyzer.compare.balance import Balance, Overlap, class_balance, overlap, phase_balance, window_balance
+from analyzer.compare.balance import Overlap, Waterfall, class_balance, overlap, phase_balance, window_balance
 from analyzer.compare.configuration import Difference, common, differences, facts, obstacles, uneven
 from analyzer.compare.exact import NO_WORK, ExactRow, State, exact_rows, quantities, step_count
 from analyzer.compare.significance import ASSUMED_SPREAD, FEW
-from analyzer.compare.timed import KERNELS, WINDOW, Name, Reading, TimedRow, periods, readings, timed_rows
+from analyzer.compare.timed import KERNELS, WINDOW, Name, TimedRow, TimeShare, periods, readings, timed_rows
 from analyzer.errors import UsageError
 from analyzer.schema.breakdown import StepKind
 from analyzer.schema.report import FindingRow, Report
@@ -56,7 +56,7 @@ class Comparison:
     differences: tuple[Difference, ...]
     exact: tuple[ExactRow, ...]
     timed: tuple[TimedRow, ...]
-    balances: tuple[Balance, ...]
+    balances: tuple[Waterfall, ...]
     overlap: Overlap
     new: tuple[FindingRow, ...]
     gone: tuple[FindingRow, ...]
@@ -107,12 +107,12 @@ def _side(reports: Sequence[Report]) -> Side:
     return Side(tuple(report.run.label for report in reports), tuple(step_count(report) for report in reports))
 
 
-def _kept(found: dict[Name, Reading], *, mixed: bool) -> dict[Name, Reading]:
+def _kept(found: dict[Name, TimeShare], *, mixed: bool) -> dict[Name, TimeShare]:
     """Times of the whole window only where it holds the same mix of steps on both sides."""
     return {name: part for name, part in found.items() if not (mixed and name[0] in {WINDOW, KERNELS})}
 
 
-def _balances(base: Sequence[Report], head: Sequence[Report], with_period: frozenset[str]) -> Iterator[Balance]:
+def _balances(base: Sequence[Report], head: Sequence[Report], with_period: frozenset[str]) -> Iterator[Waterfall]:
     kinds = dict.fromkeys(row.kind for report in (*base, *head) for row in report.breakdown.steps)
     for kind in kinds:
         sides = [_steps(reports, kind) for reports in (base, head)]
@@ -207,7 +207,7 @@ def _headline(comparison: Comparison, row: TimedRow) -> str:
     return f"{title}: {verb}, {values}, {change}{_eaten(balance)}"
 
 
-def _eaten(balance: Balance | None) -> str:
+def _eaten(balance: Waterfall | None) -> str:
     """The part that holds most of a difference."""
     if balance is None or not balance.whole.difference_ns:
         return ""

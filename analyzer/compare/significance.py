@@ -57,7 +57,7 @@ class Change(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Contrast:
+class RunDifference:
     """Head against base, a metric a place.
 
     Attributes:
@@ -103,7 +103,7 @@ class Contrast:
         return np.expm1(called + self.test.reach(POWER))
 
 
-def contrast(base: Floats, head: Floats) -> Contrast:
+def run_difference(base: Floats, head: Floats) -> RunDifference:
     """Two sets of runs.
 
     Args:
@@ -111,7 +111,7 @@ def contrast(base: Floats, head: Floats) -> Contrast:
         head: float[..., m], leading axes as of `base`.
     """
     test = welch(np.log(base), np.log(head), **_prior(min(base.shape[-1], head.shape[-1])))
-    return Contrast(test, base.shape[-1], head.shape[-1])
+    return RunDifference(test, base.shape[-1], head.shape[-1])
 
 
 def _prior(runs: int) -> dict[str, float]:
@@ -123,7 +123,7 @@ def _prior(runs: int) -> dict[str, float]:
     return {"floor": RESOLUTION, "prior_freedom": 0.0}
 
 
-def called(found: Contrast, least: Floats) -> Words:
+def called(found: RunDifference, least: Floats) -> Words:
     """int8[..., k], a `Change` a metric: its 95 % limit excludes no change, and it changed by its least share.
 
     The last axis holds the metrics that are judged together: Holm's correction goes over it.
@@ -134,7 +134,7 @@ def called(found: Contrast, least: Floats) -> Words:
     return _changes(rose, fell)
 
 
-def hinted(found: Contrast, least: Floats) -> Words:
+def hinted(found: RunDifference, least: Floats) -> Words:
     """int8[..., k], a `Change` a metric that its 80 % limit hints at, each metric for itself.
 
     Args:

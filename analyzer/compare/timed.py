@@ -9,7 +9,7 @@ from statistics import fmean, median
 import numpy as np
 
 from analyzer.compare.exact import NO_WORK, collectives, step_count
-from analyzer.compare.significance import ASSUMED_SPREAD, MANY, contrast
+from analyzer.compare.significance import ASSUMED_SPREAD, MANY, run_difference
 from analyzer.schema.breakdown import RankBreakdown, StepKind
 from analyzer.schema.report import Report
 from analyzer.stats.tests import benjamini_hochberg, mann_whitney
@@ -31,7 +31,7 @@ COLLECTIVES = "collectives"
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TimeShare:
     """A time in one run.
 
     Attributes:
@@ -94,7 +94,7 @@ class TimedRow:
 
 
 def timed_rows(
-    base: Sequence[dict[Name, Reading]], head: Sequence[dict[Name, Reading]], *, judged: bool = True
+    base: Sequence[dict[Name, TimeShare]], head: Sequence[dict[Name, TimeShare]], *, judged: bool = True
 ) -> tuple[TimedRow, ...]:
     """One row a name; those that all runs have, above 0, are judged together.
 
@@ -114,7 +114,7 @@ def timed_rows(
     )
 
 
-def _values(name: Name, runs: Sequence[dict[Name, Reading]]) -> tuple[float, ...]:
+def _values(name: Name, runs: Sequence[dict[Name, TimeShare]]) -> tuple[float, ...]:
     return tuple(run[name].value_ns for run in runs if name in run)
 
 
@@ -123,11 +123,11 @@ def _is_testable(values: tuple[float, ...], runs: int) -> bool:
 
 
 def _verdicts(
-    names: list[Name], base: Sequence[dict[Name, Reading]], head: Sequence[dict[Name, Reading]]
+    names: list[Name], base: Sequence[dict[Name, TimeShare]], head: Sequence[dict[Name, TimeShare]]
 ) -> dict[Name, TimedRow]:
     first = np.array([_values(name, base) for name in names])
     second = np.array([_values(name, head) for name in names])
-    found = contrast(first, second)
+    found = run_difference(first, second)
     p = found.p
     if min(len(base), len(head)) >= MANY:
         p = np.array([mann_whitney(a, b) for a, b in zip(first, second, strict=True)])
@@ -153,14 +153,14 @@ def _verdicts(
     return rows
 
 
-def smallest_ns(readings: Sequence[Reading], share: float = SMALL_SHARE) -> float:
+def smallest_ns(readings: Sequence[TimeShare], share: float = SMALL_SHARE) -> float:
     """The least difference that matters: 50 µs or a share of the step, over all the times it happens in it."""
     whole = fmean(part.whole_ns for part in readings)
     times = max(1.0, fmean(part.times for part in readings))
     return max(SMALL_NS, share * whole) / times
 
 
-def readings(report: Report, kinds_with_period: frozenset[str]) -> dict[Name, Reading]:
+def readings(report: Report, kinds_with_period: frozenset[str]) -> dict[Name, TimeShare]:
     """Every time of one run. Those of the window are per step, mean over ranks.
 
     Args:
@@ -176,7 +176,7 @@ def periods(reports: Sequence[Report]) -> frozenset[str]:
     return frozenset(row.kind for row in rows) - frozenset(row.kind for row in rows if row.period_ns is None)
 
 
-def _all(report: Report, kinds_with_period: frozenset[str]) -> Iterator[tuple[Name, Reading]]:
+def _all(report: Report, kinds_with_period: frozenset[str]) -> Iterator[tuple[Name, TimeShare]]:
     for step in report.breakdown.steps:
         if step.kind not in NO_WORK:
             yield from phase(step, with_period=step.kind in kinds_with_period)
@@ -187,42 +187,42 @@ def _all(report: Report, kinds_with_period: frozenset[str]) -> Iterator[tuple[Na
     yield from _collectives(report, steps, fmean(row.window_ns for row in ranks) / steps)
 
 
-def phase(step: StepKind, *, with_period: bool) -> Iterator[tuple[Name, Reading]]:
+def phase(step: StepKind, *, with_period: bool) -> Iterator[tuple[Name, TimeShare]]:
     """Times of one kind of step: the step, its 90th percentile, its terms, and what lies between two."""
     whole = float(step.period_ns) if with_period and step.period_ns is not None else float(step.median_ns)
-    yield (step.kind, STEP), Reading(whole, whole)
-    yield (step.kind, "p90 span"), Reading(float(step.p90_ns), whole)
+    yield (step.kind, STEP), TimeShare(whole, whole)
+    yield (step.kind, "p90 span"), TimeShare(float(step.p90_ns), whole)
     for term in TERMS:
-        yield (step.kind, term), Reading(float(step.terms.get(term, 0)), whole)
-    yield (step.kind, "between steps"), Reading(max(0.0, whole - step.median_ns), whole)
+        yield (step.kind, term), TimeShare(float(step.terms.get(term, 0)), whole)
+    yield (step.kind, "between steps"), TimeShare(max(0.0, whole - step.median_ns), whole)
 
 
-def _window(ranks: list[RankBreakdown], steps: int) -> Iterator[tuple[Name, Reading]]:
+def _window(ranks: list[RankBreakdown], steps: int) -> Iterator[tuple[Name, TimeShare]]:
     window = fmean(row.window_ns for row in ranks) / steps
-    yield (WINDOW, WINDOW), Reading(window, window)
+    yield (WINDOW, WINDOW), TimeShare(window, window)
     for term in TERMS:
-        yield (WINDOW, term), Reading(fmean(row.by_term[term] for row in ranks) / steps, window)
+        yield (WINDOW, term), TimeShare(fmean(row.by_term[term] for row in ranks) / steps, window)
     for cause in CAUSES:
         time_ns = fmean(row.sync_causes.by_cause[cause] for row in ranks) / steps
-        yield (WINDOW, f"sync: {cause}"), Reading(time_ns, window)
+        yield (WINDOW, f"sync: {cause}"), TimeShare(time_ns, window)
 
 
-def _kernels(ranks: list[RankBreakdown], steps: int) -> Iterator[tuple[Name, Reading]]:
+def _kernels(ranks: list[RankBreakdown], steps: int) -> Iterator[tuple[Name, TimeShare]]:
     window = fmean(row.window_ns for row in ranks) / steps
     totals: dict[str, int] = {}
     for row in ranks:
         for word, time_ns in row.subclasses.items():
             totals[word] = totals.get(word, 0) + time_ns
     for word, time_ns in sorted(totals.items(), key=lambda item: (-item[1], item[0])):
-        yield (KERNELS, word), Reading(time_ns / len(ranks) / steps, window)
+        yield (KERNELS, word), TimeShare(time_ns / len(ranks) / steps, window)
 
 
-def _collectives(report: Report, steps: int, window_ns: float) -> Iterator[tuple[Name, Reading]]:
+def _collectives(report: Report, steps: int, window_ns: float) -> Iterator[tuple[Name, TimeShare]]:
     """A call of each, of its slowest group."""
     for name, rows in collectives(report).items():
         times = max(row.count for row in rows) / steps
         slowest = max(rows, key=lambda row: row.median_ns)
-        yield (COLLECTIVES, name), Reading(float(slowest.median_ns), window_ns, times)
+        yield (COLLECTIVES, name), TimeShare(float(slowest.median_ns), window_ns, times)
         if slowest.wait_ns is not None and slowest.transfer_ns is not None and slowest.count:
-            yield (COLLECTIVES, f"{name} waiting"), Reading(slowest.wait_ns / slowest.count, window_ns, times)
-            yield (COLLECTIVES, f"{name} transfer"), Reading(slowest.transfer_ns / slowest.count, window_ns, times)
+            yield (COLLECTIVES, f"{name} waiting"), TimeShare(slowest.wait_ns / slowest.count, window_ns, times)
+            yield (COLLECTIVES, f"{name} transfer"), TimeShare(slowest.transfer_ns / slowest.count, window_ns, times)

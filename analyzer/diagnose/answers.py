@@ -24,7 +24,7 @@ SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Plain:
+class PlainAnswer:
     """What the run says.
 
     Attributes:
@@ -38,15 +38,15 @@ class Plain:
     known: bool = True
 
 
-def plain_answer(question: Question, run: Run) -> Plain:
+def plain_answer(question: Question, run: Run) -> PlainAnswer:
     """The answer to one question from the run alone."""
     try:
         return _ANSWERS[question](run)
     except MissingEvidenceError as lack:
-        return Plain(f"{lack.missing}; {lack.cure}", (lack.cure,), known=False)
+        return PlainAnswer(f"{lack.missing}; {lack.cure}", (lack.cure,), known=False)
 
 
-def _split(run: Run) -> Plain:
+def _split(run: Run) -> PlainAnswer:
     layout = run.layout
     used = [f"{axis}={layout.sizes[axis]}" for axis in AXES if layout.sizes.get(axis, 1) > 1]
     unknown = [axis for axis in AXES if axis not in layout.sizes]
@@ -54,14 +54,14 @@ def _split(run: Run) -> Plain:
     roles = {role: ranks([rank for rank, own in run.workload.roles.items() if own == role]) for role in _ROLES}
     by_phase = " and ".join(f"{role} on ranks {where}" for role, where in roles.items() if where)
     if by_phase and not used:
-        return Plain(f"by phase: {by_phase} (declared)")
+        return PlainAnswer(f"by phase: {by_phase} (declared)")
     if used:
         evidence = "; ".join(dict.fromkeys(layout.evidence[axis] for axis in AXES if layout.sizes.get(axis, 1) > 1))
         rest = f"; degree of {', '.join(unknown)} unknown" if unknown else ""
         used += [f"by phase: {by_phase}"] if by_phase else []
-        return Plain(f"{' × '.join(used)} ({layout.source.value}: {evidence}){rest}", (cure,) if unknown else ())
+        return PlainAnswer(f"{' × '.join(used)} ({layout.source.value}: {evidence}){rest}", (cure,) if unknown else ())
     if layout.world_size == 1 or (not unknown and layout.sizes):
-        return Plain("not split: every rank does all the work of its requests")
+        return PlainAnswer("not split: every rank does all the work of its requests")
     world = "of unknown size" if layout.world_size is None else f"of {count(layout.world_size, 'rank')}"
     raise MissingEvidenceError(f"nothing in the traces names the axes of this job {world}", cure)
 
@@ -69,7 +69,7 @@ def _split(run: Run) -> Plain:
 _ROLES = ("prefill", "decode")
 
 
-def _locality(run: Run) -> Plain:
+def _locality(run: Run) -> PlainAnswer:
     moved = [move for move in moves(run) if move.busy_ns > 0]
     crossing = traffic(run)
     parts = []
@@ -88,8 +88,8 @@ def _locality(run: Run) -> Plain:
     if carriers:
         parts.append(f"from prefill to decode: KV by {', '.join(carriers)}; `shardscope pd` lays it out")
     if not parts:
-        return Plain("none: no collective, copy or cache write in the window")
-    return Plain("; ".join(parts))
+        return PlainAnswer("none: no collective, copy or cache write in the window")
+    return PlainAnswer("; ".join(parts))
 
 
 _STATE = {
@@ -106,18 +106,18 @@ _STATE = {
 }
 
 
-def _communication(run: Run) -> Plain:
+def _communication(run: Run) -> PlainAnswer:
     rows = traffic(run)
     if not rows:
         if (run.layout.world_size or 0) > 1:
-            return Plain(f"none recorded, though the job has {count(run.layout.world_size or 0, 'rank')}")
-        return Plain("none")
+            return PlainAnswer(f"none recorded, though the job has {count(run.layout.world_size or 0, 'rank')}")
+        return PlainAnswer("none")
     exposed = cost(run, between_ranks).share
     listed = "; ".join(_call(row) for row in rows[:SHOWN])
     more = f"; and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
     lacking = any(row.message_bytes is None for row in rows)
     cure = "message sizes: record eagerly with record_shapes (graph replays and custom kernels carry none)"
-    return Plain(f"{listed}{more}; {share(exposed)} of the window exposed", (cure,) if lacking else ())
+    return PlainAnswer(f"{listed}{more}; {share(exposed)} of the window exposed", (cure,) if lacking else ())
 
 
 def _call(row: Traffic) -> str:
@@ -126,11 +126,11 @@ def _call(row: Traffic) -> str:
     return f"{row.kind} ×{row.count:,}{members} ({message}, median {duration(row.median_ns)})"
 
 
-def _topology(run: Run) -> Plain:
-    return Plain(crossing(run))
+def _topology(run: Run) -> PlainAnswer:
+    return PlainAnswer(crossing(run))
 
 
-def _reuse(run: Run) -> Plain:
+def _reuse(run: Run) -> PlainAnswer:
     parts = [*_cached(run), *_kv_of_steps(run)]
     if not parts:
         raise MissingEvidenceError(
@@ -139,7 +139,7 @@ def _reuse(run: Run) -> Plain:
             "metrics_before.prom and metrics_after.prom beside the traces; vLLM's steps state it with "
             "--profiler-config.detailed_trace_annotation=true",
         )
-    return Plain("; ".join(parts))
+    return PlainAnswer("; ".join(parts))
 
 
 def _cached(run: Run) -> list[str]:
@@ -178,7 +178,7 @@ def _kv_of_steps(run: Run) -> list[str]:
     return [f"prefill steps reuse {reused:,} KV tokens and compute {scheduled:,}"]
 
 
-def _reversal(run: Run) -> Plain:
+def _reversal(run: Run) -> PlainAnswer:
     compute = cost(run, lambda part: part.compute.total_ns).share
     added = cost(run, between_ranks).share
     if len(run.ranks) == 1 or not traffic(run):
@@ -191,7 +191,7 @@ def _reversal(run: Run) -> Plain:
     )
 
 
-_ANSWERS: dict[Question, Callable[[Run], Plain]] = {
+_ANSWERS: dict[Question, Callable[[Run], PlainAnswer]] = {
     Question.SPLIT: _split,
     Question.LOCALITY: _locality,
     Question.COMMUNICATION: _communication,

@@ -45,7 +45,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class Trend:
     """Where one metric went over past gates.
 
     Attributes:
@@ -92,7 +92,7 @@ def spread(entries: Sequence[Entry], metric: str) -> float | None:
     return math.sqrt(squares / freedom) if freedom >= FEWEST_FREEDOM else None
 
 
-def course(entries: Sequence[Entry], metric: str) -> Course:
+def trend(entries: Sequence[Entry], metric: str) -> Trend:
     """Jump and drift of the mean over runs.
 
     The jump is at the place where Student's t between the gates before and after is largest, if that is beyond 1 % over
@@ -107,7 +107,7 @@ def course(entries: Sequence[Entry], metric: str) -> Course:
     if place:
         ratio = math.exp(float(since.mean() - means[:place].mean()))
         jump = (told[place].label or told[place].time, ratio)
-    return Course(metric, len(told), jump, _drift(since))
+    return Trend(metric, len(told), jump, _drift(since))
 
 
 def _positive(entry: Entry, metric: str) -> bool:

@@ -11,10 +11,10 @@ from statistics import median
 import numpy as np
 
 from analyzer.compare.exact import ExactRow, State, exact_rows
-from analyzer.compare.significance import Change, Contrast, called, contrast, hinted
+from analyzer.compare.significance import Change, RunDifference, called, hinted, run_difference
 from analyzer.compare.timed import SMALL_NS, SMALL_SHARE, TERMS
 from analyzer.gate.baseline import Record
-from analyzer.gate.settings import Settings
+from analyzer.gate.settings import GateSettings
 from analyzer.stats.tests import holm
 from analyzer.units import count, share
 
@@ -35,7 +35,7 @@ FARNESS = ("hbm", "peer", "nvlink", "xgmi", "hccs", "pcie", "socket", "node", "n
 """Rungs of the distance ladder, near to far; `node` is inside a node, over links that are not recorded."""
 
 
-class Verdict(str, Enum):
+class GateVerdict(str, Enum):
     """Of a metric, and of the whole gate."""
 
     PASS = "pass"  # noqa: S105 (a verdict)
@@ -46,7 +46,7 @@ class Verdict(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MetricResult:
     """One gated metric.
 
     Attributes:
@@ -64,7 +64,7 @@ class Row:
     """
 
     metric: str
-    verdict: Verdict
+    verdict: GateVerdict
     why: str
     base: tuple[float | str, ...] = ()
     head: tuple[float | str, ...] = ()
@@ -95,8 +95,8 @@ class _Limits:
 
 
 def time_rows(
-    base: Sequence[Record], head: Sequence[Record], settings: Settings, spreads: dict[str, float]
-) -> tuple[Row, ...]:
+    base: Sequence[Record], head: Sequence[Record], settings: GateSettings, spreads: dict[str, float]
+) -> tuple[MetricResult, ...]:
     """Gated times, all judged together.
 
     Args:
@@ -106,12 +106,12 @@ def time_rows(
         spreads: metric → spread of runs in past gates, where known.
     """
     kinds = dict.fromkeys(name.partition(".")[0] for run in (*base, *head) for name in run.times_ns)
-    rows: list[Row] = []
+    rows: list[MetricResult] = []
     tested: list[_Times] = []
     for kind in kinds:
         reason = _not_comparable(kind, base, head)
         if reason:
-            rows.append(Row(f"{kind}.step", Verdict.NOT_COMPARABLE, reason))
+            rows.append(MetricResult(f"{kind}.step", GateVerdict.NOT_COMPARABLE, reason))
             continue
         times = list(_times(kind, base, head, settings))
         tested += [part for part in times if _is_worth_a_test(part)]
@@ -135,7 +135,7 @@ def _not_comparable(kind: str, base: Sequence[Record], head: Sequence[Record]) -
     return ""
 
 
-def _times(kind: str, base: Sequence[Record], head: Sequence[Record], settings: Settings) -> Iterator[_Times]:
+def _times(kind: str, base: Sequence[Record], head: Sequence[Record], settings: GateSettings) -> Iterator[_Times]:
     """The gated times of one kind of step. A step lasts from start to start where all runs know that."""
     runs = (*base, *head)
     whole = "period" if all(f"{kind}.period" in run.times_ns for run in runs) else "span"
@@ -153,18 +153,18 @@ def _is_worth_a_test(times: _Times) -> bool:
     return max(median(times.base), median(times.head)) >= SMALL_SHARE * times.whole_ns
 
 
-def _too_small(times: _Times) -> Row:
+def _too_small(times: _Times) -> MetricResult:
     why = f"below {share(SMALL_SHARE)} of the step on both sides"
-    return Row(times.metric, Verdict.PASS, why, times.base, times.head)
+    return MetricResult(times.metric, GateVerdict.PASS, why, times.base, times.head)
 
 
-def _judged(tested: list[_Times], settings: Settings, spreads: dict[str, float]) -> Iterator[Row]:
+def _judged(tested: list[_Times], settings: GateSettings, spreads: dict[str, float]) -> Iterator[MetricResult]:
     # what is below 1 % of the step counts as 1 %: next to nothing has no ratio worth a test
     first, second = (
         np.array([np.maximum(getattr(part, side), SMALL_SHARE * part.whole_ns) for part in tested])
         for side in ("base", "head")
     )
-    found = contrast(first, second)
+    found = run_difference(first, second)
     least = np.array(
         [max(settings.least_change(part.metric), SPREADS * spreads.get(part.metric, 0.0)) for part in tested]
     )
@@ -172,9 +172,9 @@ def _judged(tested: list[_Times], settings: Settings, spreads: dict[str, float])
     visible = found.visible(least, len(tested))
     low, high = found.interval
     for at, part in enumerate(tested):
-        row = Row(
+        row = MetricResult(
             part.metric,
-            Verdict.PASS,
+            GateVerdict.PASS,
             "",
             part.base,
             part.head,
@@ -191,7 +191,7 @@ def _judged(tested: list[_Times], settings: Settings, spreads: dict[str, float])
         yield _worded(row, change, limits, found, hint=hint)
 
 
-def _worded(row: Row, change: Change, limits: _Limits, found: Contrast, *, hint: bool) -> Row:
+def _worded(row: MetricResult, change: Change, limits: _Limits, found: RunDifference, *, hint: bool) -> MetricResult:
     """The row with its verdict and the sentence that says why."""
     moved = abs((row.ratio or 1.0) - 1)
     word = "slower" if (row.ratio or 1.0) > 1 else "faster"
@@ -201,19 +201,19 @@ def _worded(row: Row, change: Change, limits: _Limits, found: Contrast, *, hint:
         hinted_at = (
             f"looks {share(moved)} {word}, but {runs}" if change is not Change.NONE or hint else f"{runs}; {seen}"
         )
-        return replace(row, verdict=Verdict.UNDECIDED, why=hinted_at)
+        return replace(row, verdict=GateVerdict.UNDECIDED, why=hinted_at)
     if change is Change.ROSE:
-        return replace(row, verdict=Verdict.REGRESSION, why=f"{share(moved)} slower, {share(limits.least)} allowed")
+        return replace(row, verdict=GateVerdict.REGRESSION, why=f"{share(moved)} slower, {share(limits.least)} allowed")
     if change is Change.FELL:
-        return replace(row, verdict=Verdict.IMPROVED, why=f"{share(moved)} faster")
+        return replace(row, verdict=GateVerdict.IMPROVED, why=f"{share(moved)} faster")
     if hint:
-        return replace(row, verdict=Verdict.UNDECIDED, why=f"may be {share(moved)} slower, not proven; {seen}")
+        return replace(row, verdict=GateVerdict.UNDECIDED, why=f"may be {share(moved)} slower, not proven; {seen}")
     if (row.visible or 0.0) > limits.blind:
-        return replace(row, verdict=Verdict.UNDECIDED, why=f"runs scatter too much: only {seen}")
+        return replace(row, verdict=GateVerdict.UNDECIDED, why=f"runs scatter too much: only {seen}")
     return replace(row, why=f"no change shown; {seen}")
 
 
-def exact_verdicts(base: Sequence[Record], head: Sequence[Record], settings: Settings) -> Iterator[Row]:
+def exact_verdicts(base: Sequence[Record], head: Sequence[Record], settings: GateSettings) -> Iterator[MetricResult]:
     """Gated exact quantities that both sides state, of equal work."""
     barred = tuple(f"{word}." for word in uneven_work((*base, *head)))
     for row in exact_rows([run.quantities() for run in base], [run.quantities() for run in head]):
@@ -222,7 +222,7 @@ def exact_verdicts(base: Sequence[Record], head: Sequence[Record], settings: Set
         is_stated = row.state not in {State.BASE_ONLY, State.HEAD_ONLY}
         if is_gated and stated is not None and is_stated and not row.name.startswith(barred):
             verdict, why = _exact(row, stated)
-            yield Row(row.name, verdict, why, _plain(row.base), _plain(row.head), is_time=False)
+            yield MetricResult(row.name, verdict, why, _plain(row.base), _plain(row.head), is_time=False)
 
 
 def uneven_work(runs: Sequence[Record]) -> tuple[str, ...]:
@@ -248,36 +248,36 @@ def _plain(values: tuple[Fraction | str, ...]) -> tuple[float | str, ...]:
     return tuple(value if isinstance(value, str) else float(value) for value in values)
 
 
-def _exact(row: ExactRow, allowed: float) -> tuple[Verdict, str]:
+def _exact(row: ExactRow, allowed: float) -> tuple[GateVerdict, str]:
     if row.state is State.SAME:
-        return Verdict.PASS, "equal"
+        return GateVerdict.PASS, "equal"
     if row.state is State.DIFFERS:
         return _rung(row)
     low, high = (_numbers(row.base), _numbers(row.head))
     if row.state is State.VARIES:
         return _varies(low, high, allowed)
     if high[0] > low[-1] * (1 + Fraction(str(allowed))):
-        return Verdict.REGRESSION, "more than in any run of the baseline"
+        return GateVerdict.REGRESSION, "more than in any run of the baseline"
     if high[-1] < low[0] * (1 - Fraction(str(allowed))):
-        return Verdict.IMPROVED, "less than in any run of the baseline"
-    return Verdict.PASS, f"within {share(allowed)}"
+        return GateVerdict.IMPROVED, "less than in any run of the baseline"
+    return GateVerdict.PASS, f"within {share(allowed)}"
 
 
-def _varies(base: list[Fraction], head: list[Fraction], allowed: float) -> tuple[Verdict, str]:
+def _varies(base: list[Fraction], head: list[Fraction], allowed: float) -> tuple[GateVerdict, str]:
     lowest, highest = min(*base, *head), max(*base, *head)
     if highest <= lowest * (1 + Fraction(str(allowed))):
-        return Verdict.PASS, f"within {share(allowed)}"
-    return Verdict.UNDECIDED, "varies between runs of one side, so it is not exact; record equal work in each run"
+        return GateVerdict.PASS, f"within {share(allowed)}"
+    return GateVerdict.UNDECIDED, "varies between runs of one side, so it is not exact; record equal work in each run"
 
 
 def _numbers(values: tuple[Fraction | str, ...]) -> list[Fraction]:
     return [value for value in values if isinstance(value, Fraction)]
 
 
-def _rung(row: ExactRow) -> tuple[Verdict, str]:
+def _rung(row: ExactRow) -> tuple[GateVerdict, str]:
     base, head = str(row.base[-1]), str(row.head[-1])
     if base in FARNESS and head in FARNESS and FARNESS.index(head) < FARNESS.index(base):
-        return Verdict.IMPROVED, f"{head} is nearer than {base}"
+        return GateVerdict.IMPROVED, f"{head} is nearer than {base}"
     if head == "node" and base in FARNESS[: FARNESS.index("node")]:
-        return Verdict.PASS, f"{base} on one side, links not recorded on the other"
-    return Verdict.REGRESSION, f"{base} became {head}"
+        return GateVerdict.PASS, f"{base} on one side, links not recorded on the other"
+    return GateVerdict.REGRESSION, f"{base} became {head}"

@@ -18,7 +18,7 @@ SEVERITIES = ("info", "warning", "error")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class GateSettings:
     """What the gate is told.
 
     Attributes:
@@ -39,7 +39,7 @@ class Settings:
         return self.default if stated is None else stated
 
 
-def read_settings(text: str, source: str) -> Settings:
+def read_settings(text: str, source: str) -> GateSettings:
     """Settings of `shardscope.toml` (tables `gate`, `ignore`) or `pyproject.toml` (the same under `tool.shardscope`).
 
     Raises:
@@ -54,7 +54,7 @@ def read_settings(text: str, source: str) -> Settings:
     default, severity = gate.pop(DEFAULT, LEAST_CHANGE), gate.pop(FAIL_ON_NEW, "")
     if severity and severity not in SEVERITIES:
         raise UsageError(f"{source}: {FAIL_ON_NEW} = {severity!r} is none of {', '.join(SEVERITIES)}")
-    return Settings(
+    return GateSettings(
         least={name: _least(name, value, source) for name, value in gate.items()},
         default=_least(DEFAULT, default, source) or LEAST_CHANGE,
         fail_on_new=severity,

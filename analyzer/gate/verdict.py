@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from analyzer.compare.configuration import Difference, common, differences, facts, obstacles, uneven
 from analyzer.gate.baseline import Baseline, Record, record
-from analyzer.gate.history import Course, Entry, course, spread
-from analyzer.gate.metrics import Row, Verdict, exact_verdicts, time_rows, uneven_work
-from analyzer.gate.settings import SEVERITIES, Settings
+from analyzer.gate.history import Entry, Trend, spread, trend
+from analyzer.gate.metrics import GateVerdict, MetricResult, exact_verdicts, time_rows, uneven_work
+from analyzer.gate.settings import SEVERITIES, GateSettings
 from analyzer.schema.report import Report
 
 EXIT_FINE, EXIT_WORSE, EXIT_CANNOT_TELL = 0, 1, 2
@@ -33,7 +33,7 @@ class NewFinding:
     severity: str
     was: str
     message: str
-    verdict: Verdict
+    verdict: GateVerdict
     accepted: str = ""
 
 
@@ -52,33 +52,33 @@ class Result:
         head_runs: labels.
     """
 
-    verdict: Verdict
-    rows: tuple[Row, ...]
+    verdict: GateVerdict
+    rows: tuple[MetricResult, ...]
     findings: tuple[NewFinding, ...]
     differences: tuple[Difference, ...]
-    courses: tuple[Course, ...]
+    courses: tuple[Trend, ...]
     notes: tuple[str, ...]
     base_runs: tuple[str, ...]
     head_runs: tuple[str, ...]
 
     def exit_code(self, *, strict: bool) -> int:
         """0 fine, 1 worse (or, under `strict`, undecided), 2 not comparable."""
-        if self.verdict is Verdict.NOT_COMPARABLE:
+        if self.verdict is GateVerdict.NOT_COMPARABLE:
             return EXIT_CANNOT_TELL
-        worse = self.verdict is Verdict.REGRESSION or (strict and self.verdict is Verdict.UNDECIDED)
+        worse = self.verdict is GateVerdict.REGRESSION or (strict and self.verdict is GateVerdict.UNDECIDED)
         return EXIT_WORSE if worse else EXIT_FINE
 
     @property
     def losses(self) -> tuple[str, ...]:
         """Metrics and rules that fail the gate."""
-        metrics = tuple(row.metric for row in self.rows if row.verdict is Verdict.REGRESSION)
-        return metrics + tuple(row.rule for row in self.findings if row.verdict is Verdict.REGRESSION)
+        metrics = tuple(row.metric for row in self.rows if row.verdict is GateVerdict.REGRESSION)
+        return metrics + tuple(row.rule for row in self.findings if row.verdict is GateVerdict.REGRESSION)
 
 
 def gate(
     reports: Sequence[Report],
     kept: Baseline,
-    settings: Settings,
+    settings: GateSettings,
     *,
     history: Sequence[Entry] = (),
     allow_different: bool = False,
@@ -96,7 +96,7 @@ def gate(
     now = common([facts(report) for report in reports])
     forbidding = obstacles(kept.facts, now)
     notes = list(_notes(reports, head, kept, settings))
-    rows: tuple[Row, ...] = ()
+    rows: tuple[MetricResult, ...] = ()
     if forbidding and not allow_different:
         listed = ", ".join(f"{part.what} {part.base} → {part.head}" for part in forbidding)
         notes.insert(0, f"not the workload of the baseline: {listed}; pass --allow-different to compare all the same")
@@ -128,31 +128,37 @@ def _metrics(head: Sequence[Record]) -> Iterator[str]:
         yield from (f"{kind}.{part}" for part in ("step", "compute", "communication", "movement", "sync"))
 
 
-_ORDER = (Verdict.REGRESSION, Verdict.NOT_COMPARABLE, Verdict.UNDECIDED, Verdict.IMPROVED, Verdict.PASS)
+_ORDER = (
+    GateVerdict.REGRESSION,
+    GateVerdict.NOT_COMPARABLE,
+    GateVerdict.UNDECIDED,
+    GateVerdict.IMPROVED,
+    GateVerdict.PASS,
+)
 
 
-def _gravity(row: Row) -> tuple[int, bool]:
+def _gravity(row: MetricResult) -> tuple[int, bool]:
     return _ORDER.index(row.verdict), not row.is_time
 
 
-def _accepted(row: Row, settings: Settings) -> Row:
+def _accepted(row: MetricResult, settings: GateSettings) -> MetricResult:
     """A loss that is ignored with a reason passes, and says so."""
     reason = settings.ignored.get(row.metric, "")
-    if reason and row.verdict in {Verdict.REGRESSION, Verdict.UNDECIDED, Verdict.NOT_COMPARABLE}:
-        return replace(row, verdict=Verdict.PASS, accepted=reason)
+    if reason and row.verdict in {GateVerdict.REGRESSION, GateVerdict.UNDECIDED, GateVerdict.NOT_COMPARABLE}:
+        return replace(row, verdict=GateVerdict.PASS, accepted=reason)
     return row
 
 
-def _whole(rows: Sequence[Row], findings: Sequence[NewFinding]) -> Verdict:
+def _whole(rows: Sequence[MetricResult], findings: Sequence[NewFinding]) -> GateVerdict:
     """The gravest verdict; without any metric there is nothing to compare."""
     found = {row.verdict for row in rows} | {row.verdict for row in findings}
     if not rows:
-        return Verdict.NOT_COMPARABLE
+        return GateVerdict.NOT_COMPARABLE
     return next(verdict for verdict in _ORDER if verdict in found)
 
 
 def _new_findings(
-    reports: Sequence[Report], head: Sequence[Record], kept: Baseline, settings: Settings
+    reports: Sequence[Report], head: Sequence[Record], kept: Baseline, settings: GateSettings
 ) -> Iterator[NewFinding]:
     """Rules that found something in more than half of the runs, and in none of the baseline, or less grave there."""
     messages = {row.rule: row.message for report in reversed(reports) for row in report.findings}
@@ -165,7 +171,7 @@ def _new_findings(
             reason = settings.ignored.get(rule, "")
             bar = settings.fail_on_new
             fails = bool(bar) and not reason and SEVERITIES.index(severity) >= SEVERITIES.index(bar)
-            verdict = Verdict.REGRESSION if fails else Verdict.PASS
+            verdict = GateVerdict.REGRESSION if fails else GateVerdict.PASS
             new.append(NewFinding(rule, severity, before, messages[rule], verdict, reason))
     yield from sorted(new, key=lambda row: (-SEVERITIES.index(row.severity), row.rule))
 
@@ -179,13 +185,13 @@ def _worst(runs: Sequence[Record]) -> dict[str, str]:
     return worst
 
 
-def _courses(rows: Sequence[Row], history: Sequence[Entry]) -> tuple[Course, ...]:
+def _courses(rows: Sequence[MetricResult], history: Sequence[Entry]) -> tuple[Trend, ...]:
     values = {row.metric: [float(value) for value in row.head] for row in rows if row.is_time and row.head}
     whole = [*history, Entry(1, "", "this gate", "", values)]
-    return tuple(course(whole, metric) for metric in values) if history else ()
+    return tuple(trend(whole, metric) for metric in values) if history else ()
 
 
-def _notes(reports: Sequence[Report], head: Sequence[Record], kept: Baseline, settings: Settings) -> Iterator[str]:
+def _notes(reports: Sequence[Report], head: Sequence[Record], kept: Baseline, settings: GateSettings) -> Iterator[str]:
     for what, values in uneven([facts(report) for report in reports]).items():
         yield f"the runs differ in {what}: {', '.join(values)}"
     uneven_sorts = uneven_work((*kept.runs, *head))

@@ -26,7 +26,7 @@ _MERGED_BESIDE = "a merged trace beside those of its ranks was left out"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RunFiles:
     """What lies where the user pointed.
 
     Attributes:
@@ -50,7 +50,7 @@ class Found:
     notes: tuple[Note, ...]
 
 
-def find(places: tuple[str, ...]) -> Found:
+def find(places: tuple[str, ...]) -> RunFiles:
     """Files of directories (searched to their leaves), files and globs.
 
     Raises:
@@ -83,7 +83,7 @@ def find(places: tuple[str, ...]) -> Found:
     hardware = _beside(folders, HARDWARE)
     before, after = _beside(folders, BEFORE), _beside(folders, AFTER)
     metrics = (before, after) if before and after else None
-    return Found(tuple(kept), named, manifest, server_args, topology, hardware, metrics, tuple(notes))
+    return RunFiles(tuple(kept), named, manifest, server_args, topology, hardware, metrics, tuple(notes))
 
 
 def _expand(place: str) -> Iterator[Path]:

@@ -25,7 +25,7 @@ from pathlib import Path
 import msgspec
 
 from analyzer.errors import RunNotFoundError, TraceFormatError
-from analyzer.model.hardware import LINKS, Hardware, LinkFigures, Series
+from analyzer.model.hardware import LINKS, Hardware, LinkFigures, MeasuredCurve
 
 NAME = "hardware.toml"
 SCHEMA = 1
@@ -79,7 +79,7 @@ def read_hardware(path: Path) -> Hardware:
     return Hardware(links, tuple(_series(entry, path) for entry in held.measured))
 
 
-def _series(entry: _Measured, path: Path) -> Series:
+def _series(entry: _Measured, path: Path) -> MeasuredCurve:
     sizes, times = entry.message_bytes, entry.time_us
     if entry.operation not in OPERATIONS:
         raise TraceFormatError(f"{path}: no such operation: {entry.operation}; they are {', '.join(OPERATIONS)}")
@@ -88,10 +88,12 @@ def _series(entry: _Measured, path: Path) -> Series:
         raise TraceFormatError(
             f"{path}: {entry.operation} on {entry.ranks} ranks needs ascending message_bytes with a time_us each"
         )
-    return Series(entry.operation, entry.ranks, entry.nodes, entry.device, entry.source, tuple(sizes), tuple(times))
+    return MeasuredCurve(
+        entry.operation, entry.ranks, entry.nodes, entry.device, entry.source, tuple(sizes), tuple(times)
+    )
 
 
-def to_toml(series: list[Series]) -> str:
+def to_toml(series: list[MeasuredCurve]) -> str:
     """The text of a file that states these."""
     parts = [f"schema = {SCHEMA}\n"]
     for entry in series:

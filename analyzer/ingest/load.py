@@ -11,7 +11,7 @@ from pathlib import Path
 from analyzer.errors import RunNotFoundError, TraceFormatError
 from analyzer.ingest.events.assemble import read_traces
 from analyzer.ingest.filenames import FileIdentity
-from analyzer.ingest.folder import Found, find
+from analyzer.ingest.folder import RunFiles, find
 from analyzer.ingest.hardware import read_hardware
 from analyzer.ingest.kineto.detail import Detail
 from analyzer.ingest.layout.claims import engine_of
@@ -69,7 +69,7 @@ def load(*places: str | Path, detail: Detail = Detail.DEVICE, advance: Advance |
     return _run(label, ranked, found, (*notes, *session_notes))
 
 
-def _run(label: str, traces: tuple[Trace, ...], found: Found, notes: tuple[Note, ...]) -> Run:
+def _run(label: str, traces: tuple[Trace, ...], found: RunFiles, notes: tuple[Note, ...]) -> Run:
     manifest = read_manifest(found.manifest) if found.manifest else None
     server_args = read_server_args(found.server_args) if found.server_args else None
     layout, layout_notes = guess(traces, manifest.layout if manifest else None, server_args)
@@ -90,7 +90,7 @@ def _run(label: str, traces: tuple[Trace, ...], found: Found, notes: tuple[Note,
     )
 
 
-def _read_all(found: Found, detail: Detail) -> Iterator[tuple[Path, Traces | str]]:
+def _read_all(found: RunFiles, detail: Detail) -> Iterator[tuple[Path, Traces | str]]:
     """Each file's trace, or why it is none; large files one process each."""
     jobs = [(path, stated, detail) for path, stated in found.files]
     outcomes: Iterator[Traces | TraceFormatError]
@@ -124,7 +124,7 @@ def _read_one(job: tuple[Path, FileIdentity, Detail]) -> Traces | TraceFormatErr
         return fault
 
 
-def _by_folder(traces: list[Trace], found: Found) -> list[Trace]:
+def _by_folder(traces: list[Trace], found: RunFiles) -> list[Trace]:
     """Traces that state no rank take the numbers that end their folders' names, where these tell all of them apart."""
     numbers = {str(path): stated.folder_number for path, stated in found.files}
     unranked = [trace for trace in traces if trace.rank == UNRANKED]
@@ -153,14 +153,14 @@ def _workload(traces: tuple[Trace, ...], manifest: Manifest | None, server_args:
     return replace(declared, engine=engine, role=declared.role or served or (stages.pop() if len(stages) == 1 else ""))
 
 
-def _scraped(workload: Workload, found: Found) -> Workload:
+def _scraped(workload: Workload, found: RunFiles) -> Workload:
     """With the growth of the metrics that lie beside the traces, where run.json does not hold it."""
     if workload.counters or found.metrics is None:
         return workload
     return replace(workload, counters=growth(*found.metrics))
 
 
-def _nothing(label: str, found: Found, notes: list[Note]) -> str:
+def _nothing(label: str, found: RunFiles, notes: list[Note]) -> str:
     first = next((note.text for note in notes if note.text.startswith("left out ")), "")
     if first:
         return f"{label}: no trace among {count(len(found.files), 'file')}; the first was {first}"

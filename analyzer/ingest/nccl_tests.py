@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from analyzer.errors import TraceFormatError
-from analyzer.model.hardware import Series
+from analyzer.model.hardware import MeasuredCurve
 
 TESTS = {
     "all_reduce": "all_reduce",
@@ -45,7 +45,7 @@ class _Test:
     rows: dict[int, tuple[float, float, float]] = field(default_factory=dict)
 
 
-def read_nccl_tests(text: str, place: str, operation: str = "") -> list[Series]:
+def read_nccl_tests(text: str, place: str, operation: str = "") -> list[MeasuredCurve]:
     """Every test that the text holds, in order.
 
     Args:
@@ -90,7 +90,7 @@ def _tests(text: str, place: str, fallback: str) -> Iterator[_Test]:
     yield test
 
 
-def _series(test: _Test, place: str) -> Series:
+def _series(test: _Test, place: str) -> MeasuredCurve:
     operation, n = test.program, len(test.ranks)
     if operation not in TESTS.values():
         raise TraceFormatError(f"{place}: which test it is was not printed; pass --operation all_reduce or another")
@@ -106,7 +106,7 @@ def _series(test: _Test, place: str) -> Series:
     sizes = sorted(size for size in test.rows if size > 0)
     hosts = {host for host, _ in test.ranks.values()}
     devices = {device for _, device in test.ranks.values()}
-    return Series(
+    return MeasuredCurve(
         operation,
         n,
         len(hosts),

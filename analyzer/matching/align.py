@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from analyzer.matching.clock_line import NORMAL, Line, Reals, fit, spread
+from analyzer.matching.clock_line import NORMAL, ClockFit, fit, spread
 from analyzer.matching.lag import FINEST_NS, Sequence, same, seed
-from analyzer.model.events import ABSENT, Integers, Mask
+from analyzer.model.events import ABSENT
+from analyzer.stats.arrays import Floats, Integers, Mask
 
 GROWTH = 2
 """A stretch known grows by so many of its own lengths to each side at a time."""
@@ -54,7 +55,7 @@ class Alignment:
     """
 
     partner: Integers
-    line: Line
+    line: ClockFit
     lag: int
     count: int
     share: float
@@ -64,7 +65,7 @@ class Alignment:
     serial: float
 
 
-def align(ref: Sequence, own: Sequence, raw_ns: float, prior: Line | None, *, one_clock: bool) -> Alignment | None:
+def align(ref: Sequence, own: Sequence, raw_ns: float, prior: ClockFit | None, *, one_clock: bool) -> Alignment | None:
     """Pairs of calls that are one collective; None where there are none.
 
     Args:
@@ -88,7 +89,7 @@ def align(ref: Sequence, own: Sequence, raw_ns: float, prior: Line | None, *, on
     return summary(ref, own, partner, prior)
 
 
-def in_order(ref: Sequence, own: Sequence, raw_ns: float, prior: Line | None) -> Alignment | None:
+def in_order(ref: Sequence, own: Sequence, raw_ns: float, prior: ClockFit | None) -> Alignment | None:
     """Pairs of what one rank sends and the other receives, which is first in, first out.
 
     A send may end long before its receive, so that ends tell little: where both windows hold equally many calls they
@@ -97,7 +98,7 @@ def in_order(ref: Sequence, own: Sequence, raw_ns: float, prior: Line | None) ->
     size = min(len(ref), len(own))
     if size == 0:
         return None
-    reading = prior or Line(raw_ns)
+    reading = prior or ClockFit(raw_ns)
     lags = sorted({0, len(ref) - len(own)})
     own_at = {lag: np.arange(size) + max(0, -lag) for lag in lags}
     far = {
@@ -109,7 +110,7 @@ def in_order(ref: Sequence, own: Sequence, raw_ns: float, prior: Line | None) ->
     return summary(ref, own, partner, prior)
 
 
-def summary(ref: Sequence, own: Sequence, partner: Integers, prior: Line | None) -> Alignment | None:
+def summary(ref: Sequence, own: Sequence, partner: Integers, prior: ClockFit | None) -> Alignment | None:
     """What pairs say of two clocks and of each other; None without any."""
     at = np.flatnonzero(partner != ABSENT)
     if at.size == 0:
@@ -119,7 +120,7 @@ def summary(ref: Sequence, own: Sequence, partner: Integers, prior: Line | None)
     rest = ref.end_ns[other] - line.at(own.end_ns[at])
     scatter = NORMAL * float(np.median(np.abs(rest))) if prior else line.spread_ns
     # Few pairs scatter less than they could: what other channels showed of the two clocks still holds.
-    line = Line(line.offset_ns, line.drift, max(scatter, line.spread_ns))
+    line = ClockFit(line.offset_ns, line.drift, max(scatter, line.spread_ns))
     skew = spread(ref.start_ns[other] - line.at(own.start_ns[at]))
     lags, times = np.unique(other - at, return_counts=True)
     inside = (at[-1] - at[0] + 1 + abs(int(other[-1] - other[0])) + 1) / 2
@@ -136,7 +137,7 @@ def summary(ref: Sequence, own: Sequence, partner: Integers, prior: Line | None)
     )
 
 
-def _serial(rest: Reals) -> float:
+def _serial(rest: Floats) -> float:
     """Von Neumann's ratio of a series, outliers drawn in."""
     width = spread(rest)
     if rest.size < 3 or width == 0:  # noqa: PLR2004
@@ -153,7 +154,7 @@ class _Index:
     calls: Sequence
     order: Integers
     key: Integers
-    near_ns: Reals
+    near_ns: Floats
 
 
 def _index(ref: Sequence) -> _Index:
@@ -165,7 +166,7 @@ def _index(ref: Sequence) -> _Index:
     return _Index(ref, order, key, near)
 
 
-def _nearest(index: _Index, own: Sequence, line: Line) -> Integers:
+def _nearest(index: _Index, own: Sequence, line: ClockFit) -> Integers:
     """int64[n]: the call of the same token whose end is nearest on one clock, no call given twice."""
     n = index.key.size
     at = line.at(own.end_ns)
@@ -180,7 +181,7 @@ def _nearest(index: _Index, own: Sequence, line: Line) -> Integers:
     return _once(np.where(fits, other, ABSENT), far)
 
 
-def _once(partner: Integers, far: Reals) -> Integers:
+def _once(partner: Integers, far: Floats) -> Integers:
     """Partners, each kept by the nearest of those that claim it."""
     claimed = np.flatnonzero(partner != ABSENT)
     if claimed.size == 0:
@@ -192,7 +193,7 @@ def _once(partner: Integers, far: Reals) -> Integers:
     return kept
 
 
-def _grow(index: _Index, own: Sequence, line: Line, begin: int, end: int) -> tuple[Integers, Line]:
+def _grow(index: _Index, own: Sequence, line: ClockFit, begin: int, end: int) -> tuple[Integers, ClockFit]:
     """Partners of all calls, from a stretch whose line is known outwards, the line made better on the way."""
     while True:
         more = GROWTH * (end - begin)
@@ -206,7 +207,7 @@ def _grow(index: _Index, own: Sequence, line: Line, begin: int, end: int) -> tup
             return _nearest(index, own, line), line
 
 
-def _ordered(ref: Sequence, own: Sequence, partner: Integers, line: Line) -> Integers:
+def _ordered(ref: Sequence, own: Sequence, partner: Integers, line: ClockFit) -> Integers:
     """Partners by the prevailing lag where the nearest end names another, or none."""
     lag = partner - np.arange(len(own))
     known = np.flatnonzero(partner != ABSENT)
@@ -225,7 +226,7 @@ def _ordered(ref: Sequence, own: Sequence, partner: Integers, line: Line) -> Int
     return _once(chosen, np.where(fits, -1.0, far))
 
 
-def _touch(ref: Sequence, own: Sequence, place: Integers, line: Line) -> Mask:
+def _touch(ref: Sequence, own: Sequence, place: Integers, line: ClockFit) -> Mask:
     """bool[n]: on one clock, both calls run at some common instant, up to the jitter of ends."""
     slack = TOUCH_SPREADS * line.spread_ns + FINEST_NS
     return (ref.start_ns[place] <= line.at(own.end_ns) + slack) & (line.at(own.start_ns) <= ref.end_ns[place] + slack)

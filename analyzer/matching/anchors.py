@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.matching.clock_line import Line, Reals, fit, spread
+from analyzer.matching.clock_line import ClockFit, fit, spread
 from analyzer.matching.collectives import Group
 from analyzer.matching.table import JOINT
-from analyzer.model.events import ABSENT, Mask
+from analyzer.model.events import ABSENT
 from analyzer.model.run import Run
+from analyzer.stats.arrays import Floats, Mask
 
 LEAVE_TOGETHER = frozenset({"dispatch", "combine", "collective", "comm_setup", "send_recv"})
 """Kinds that ranks mostly leave together; a broadcast's root or a buffered sender may leave at once."""
@@ -37,8 +38,8 @@ class Anchors:
     """
 
     traces: tuple[int, ...]
-    end_ns: Reals
-    shortest_ns: Reals
+    end_ns: Floats
+    shortest_ns: Floats
     rank: int
 
 
@@ -68,7 +69,7 @@ def _anchors(run: Run, group: Group, base_ns: tuple[int, ...]) -> Anchors:
     return Anchors(group.traces, end[chosen], np.nanmin(length[chosen], axis=1), rank)
 
 
-def _tight(end_ns: Reals, kind: np.ndarray, chosen: Mask) -> Mask:
+def _tight(end_ns: Floats, kind: np.ndarray, chosen: Mask) -> Mask:
     """bool[k]: calls of kinds whose ends keep together about as well as those of the tightest kind."""
     kinds = list(dict.fromkeys(kind[chosen].tolist()))
     scatter = {word: _scatter(end_ns[chosen & (kind == word)]) for word in kinds}
@@ -81,7 +82,7 @@ def _tight(end_ns: Reals, kind: np.ndarray, chosen: Mask) -> Mask:
     return tight
 
 
-def _scatter(end_ns: Reals) -> float | None:
+def _scatter(end_ns: Floats) -> float | None:
     """The widest robust spread of a rank's ends against the first rank's; None where calls are too few to tell."""
     widest = 0.0
     for place in range(1, end_ns.shape[1]):
@@ -92,7 +93,7 @@ def _scatter(end_ns: Reals) -> float | None:
     return widest
 
 
-def relate(parts: list[Anchors], lines: dict[int, Line]) -> dict[int, Line]:
+def relate(parts: list[Anchors], lines: dict[int, ClockFit]) -> dict[int, ClockFit]:
     """Lines of all ranks that chains of anchors join to those with a line.
 
     Args:
@@ -116,9 +117,9 @@ def relate(parts: list[Anchors], lines: dict[int, Line]) -> dict[int, Line]:
     return found
 
 
-def settle(parts: list[Anchors], lines: dict[int, Line], reference: int) -> dict[int, Line]:
+def settle(parts: list[Anchors], lines: dict[int, ClockFit], reference: int) -> dict[int, ClockFit]:
     """The same lines, each fitted against the middle of all ranks in place of one; the reference keeps its own."""
-    own: dict[int, list[tuple[Reals, Reals]]] = {at: [] for at in lines}
+    own: dict[int, list[tuple[Floats, Floats]]] = {at: [] for at in lines}
     for part in parts:
         known = [place for place, at in enumerate(part.traces) if at in lines]
         common = consensus(part, lines, known)
@@ -127,10 +128,10 @@ def settle(parts: list[Anchors], lines: dict[int, Line], reference: int) -> dict
             own[part.traces[place]].append((part.end_ns[both, place], common[both]))
     fitted = {at: _fit_all(pieces, lines[at]) for at, pieces in own.items()}
     home = fitted[reference].back()
-    return {at: Line() if at == reference else line.then(home) for at, line in fitted.items()}
+    return {at: ClockFit() if at == reference else line.then(home) for at, line in fitted.items()}
 
 
-def _fit_all(pieces: list[tuple[Reals, Reals]], line: Line) -> Line:
+def _fit_all(pieces: list[tuple[Floats, Floats]], line: ClockFit) -> ClockFit:
     mine = np.concatenate([piece[0] for piece in pieces]) if pieces else np.zeros(0)
     other = np.concatenate([piece[1] for piece in pieces]) if pieces else np.zeros(0)
     if mine.size == 0:
@@ -139,26 +140,26 @@ def _fit_all(pieces: list[tuple[Reals, Reals]], line: Line) -> Line:
     return fit(mine[order], other[order])
 
 
-def consensus(part: Anchors, lines: dict[int, Line], known: list[int]) -> Reals:
+def consensus(part: Anchors, lines: dict[int, ClockFit], known: list[int]) -> Floats:
     """float64[k]: the middle of the known ranks' ends on the reference's clock; NaN where none has the call."""
     read = np.stack([lines[part.traces[place]].at(part.end_ns[:, place]) for place in known], axis=1)
     ordered = np.sort(read, axis=1)
     count = np.count_nonzero(np.isfinite(read), axis=1)
     rows = np.arange(len(read))
     low, high = np.maximum(count - 1, 0) // 2, count // 2
-    middle: Reals = (ordered[rows, low] + ordered[rows, np.minimum(high, np.maximum(count - 1, 0))]) / 2
+    middle: Floats = (ordered[rows, low] + ordered[rows, np.minimum(high, np.maximum(count - 1, 0))]) / 2
     return np.where(count > 0, middle, np.nan)
 
 
-def residuals(part: Anchors, lines: dict[int, Line]) -> Reals:
+def residuals(part: Anchors, lines: dict[int, ClockFit]) -> Floats:
     """float64[k, q]: ends of the q ranks with a line, less their middle; NaN where a rank has no such call."""
     known = [place for place, at in enumerate(part.traces) if at in lines]
     read = np.stack([lines[part.traces[place]].at(part.end_ns[:, place]) for place in known], axis=1)
-    rest: Reals = read - consensus(part, lines, known)[:, None]
+    rest: Floats = read - consensus(part, lines, known)[:, None]
     return rest
 
 
-def error_ns(part: Anchors, lines: dict[int, Line]) -> float:
+def error_ns(part: Anchors, lines: dict[int, ClockFit]) -> float:
     """How far apart two ranks' ends of one collective are on the reference's clock, in 19 of 20; of few, at most.
 
     The middle of q ends scatters with them: what is left of one end is less by the root of 1 - 1/q.

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from analyzer.matching.clock_line import Reals
-from analyzer.model.events import ABSENT, Integers, Labels, Mask
+from analyzer.model.events import ABSENT, Labels
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.model.trace import Trace
+from analyzer.stats.arrays import Floats, Integers, Mask
 
 _POSTED = re.compile(r"^(?:c10d|_c10d_functional(?:_autograd)?|_dtensor(?:_autograd)?)::|^record_param_comms$")
 """Host operations that hand a collective over to a worker thread, which runs it under another name."""
@@ -51,7 +51,7 @@ class Codes:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Calls:
+class CallColumns:
     """One rank's n calls in order of start.
 
     Attributes:
@@ -68,8 +68,8 @@ class Calls:
     """
 
     row: Integers
-    start_ns: Reals
-    end_ns: Reals
+    start_ns: Floats
+    end_ns: Floats
     lane: Integers
     name: Integers
     kind: Integers
@@ -81,9 +81,9 @@ class Calls:
     def __len__(self) -> int:
         return int(self.row.size)
 
-    def take(self, rows: Mask | Integers) -> Calls:
+    def take(self, rows: Mask | Integers) -> CallColumns:
         """The chosen calls, which keep their order."""
-        return Calls(
+        return CallColumns(
             self.row[rows],
             self.start_ns[rows],
             self.end_ns[rows],
@@ -98,7 +98,7 @@ class Calls:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ledger:
+class CallTable:
     """The calls of all ranks.
 
     Attributes:
@@ -110,22 +110,22 @@ class Ledger:
     """
 
     base_ns: tuple[int, ...]
-    calls: tuple[Calls, ...]
+    calls: tuple[CallColumns, ...]
     name: tuple[str, ...]
     kind: tuple[str, ...]
     group: tuple[str, ...]
 
 
-def ledger(run: Run) -> Ledger:
+def ledger(run: Run) -> CallTable:
     """Calls of every trace, coded alike."""
     base_ns = tuple(int(trace.activities.start_ns[0]) if len(trace.activities) else 0 for trace in run.traces)
     name, kind, group = Codes(), Codes(), Codes()
     codes = (name, kind, group)
     calls = tuple(_calls(trace, base, codes) for trace, base in zip(run.traces, base_ns, strict=True))
-    return Ledger(base_ns, calls, name.strings, kind.strings, group.strings)
+    return CallTable(base_ns, calls, name.strings, kind.strings, group.strings)
 
 
-def _calls(trace: Trace, base_ns: int, codes: tuple[Codes, Codes, Codes]) -> Calls:
+def _calls(trace: Trace, base_ns: int, codes: tuple[Codes, Codes, Codes]) -> CallColumns:
     activities, records = trace.activities, trace.collectives
     name, kind, group = codes
     rows = np.flatnonzero(_is_call(trace))
@@ -141,7 +141,7 @@ def _calls(trace: Trace, base_ns: int, codes: tuple[Codes, Codes, Codes]) -> Cal
     )
     known = (records.group.where(bool) | records.members.where(bool)) if len(records) else np.zeros(0, np.bool_)
     groups = np.where(known, group.of(names), ABSENT) if len(records) else np.zeros(0, np.int64)
-    return Calls(
+    return CallColumns(
         row=rows,
         start_ns=(activities.start_ns[rows] - base_ns).astype(np.float64),
         end_ns=(activities.end_ns[rows] - base_ns).astype(np.float64),

@@ -13,16 +13,17 @@ from enum import Enum
 
 import numpy as np
 
-from analyzer.matching.calls import Calls, Ledger
-from analyzer.matching.instances import World
-from analyzer.model.events import ABSENT, Integers
+from analyzer.matching.calls import CallColumns, CallTable
+from analyzer.matching.instances import EngineInstance
+from analyzer.model.events import ABSENT
 from analyzer.model.run import Run
+from analyzer.stats.arrays import Integers
 
 LANE_SHARE = 0.5
 """Streams tell communicators of one kernel name apart when each next one has less than this share of the calls."""
 
 
-class Sort(Enum):
+class CallSort(Enum):
     """What the calls of a channel share."""
 
     RECORDED = "process group"
@@ -43,30 +44,30 @@ class Channel:
         calls: by position in `run.traces`; at least one call each.
     """
 
-    world: World
+    world: EngineInstance
     name: str
     numbers: tuple[int, ...]
-    sort: Sort
+    sort: CallSort
     is_densest: bool
-    calls: dict[int, Calls]
+    calls: dict[int, CallColumns]
 
     @property
     def is_recorded(self) -> bool:
         """The group is recorded; all traces with calls are of one group."""
-        return self.sort is not Sort.UNRECORDED
+        return self.sort is not CallSort.UNRECORDED
 
     @property
     def is_one_way(self) -> bool:
         """Sends of one rank and receives of another."""
-        return self.sort is Sort.ONE_WAY
+        return self.sort is CallSort.ONE_WAY
 
 
-def channels(run: Run, book: Ledger, world: World) -> list[Channel]:
+def channels(run: Run, book: CallTable, world: EngineInstance) -> list[Channel]:
     """Channels of one engine instance with two ranks or more: recorded ones first, larger ones first."""
     one_way = [book.kind.index(kind) for kind in ("send", "recv") if kind in book.kind]
-    recorded: dict[int, dict[int, Calls]] = {}
-    by_name: dict[tuple[int, int], dict[int, Calls]] = {}
-    pairs: dict[tuple[int, int], dict[int, Calls]] = {}
+    recorded: dict[int, dict[int, CallColumns]] = {}
+    by_name: dict[tuple[int, int], dict[int, CallColumns]] = {}
+    pairs: dict[tuple[int, int], dict[int, CallColumns]] = {}
     for at, number in zip(world.traces, world.numbers, strict=True):
         calls = book.calls[at]
         is_one_way = np.isin(calls.kind, one_way)
@@ -84,13 +85,13 @@ def channels(run: Run, book: Ledger, world: World) -> list[Channel]:
     unnamed = _same_lanes(by_name)
     most = _most((*recorded.values(), *unnamed))
     found = [_recorded(book.group[code], world, calls, most) for code, calls in recorded.items()]
-    found += [Channel(world, "", (), Sort.UNRECORDED, _is_densest(calls, most), calls) for calls in unnamed]
-    found += [Channel(world, "", key, Sort.ONE_WAY, is_densest=False, calls=calls) for key, calls in pairs.items()]
+    found += [Channel(world, "", (), CallSort.UNRECORDED, _is_densest(calls, most), calls) for calls in unnamed]
+    found += [Channel(world, "", key, CallSort.ONE_WAY, is_densest=False, calls=calls) for key, calls in pairs.items()]
     several = [channel for channel in found if len(channel.calls) > 1]
     return sorted(several, key=lambda channel: (channel.is_one_way, not channel.is_recorded, -_count(channel.calls)))
 
 
-def _most(parts: tuple[dict[int, Calls], ...]) -> dict[int, int]:
+def _most(parts: tuple[dict[int, CallColumns], ...]) -> dict[int, int]:
     """The most calls that one channel has on each trace."""
     most: dict[int, int] = {}
     for calls in parts:
@@ -99,15 +100,15 @@ def _most(parts: tuple[dict[int, Calls], ...]) -> dict[int, int]:
     return most
 
 
-def _is_densest(calls: dict[int, Calls], most: dict[int, int]) -> bool:
+def _is_densest(calls: dict[int, CallColumns], most: dict[int, int]) -> bool:
     return all(len(own) == most[at] for at, own in calls.items())
 
 
-def _count(calls: dict[int, Calls]) -> int:
+def _count(calls: dict[int, CallColumns]) -> int:
     return sum(len(own) for own in calls.values())
 
 
-def _adopted(calls: Calls) -> Integers:
+def _adopted(calls: CallColumns) -> Integers:
     """Group of each call; one without a record is of the group that alone has its name on its stream.
 
     Kernels launched before the window have no record, their successors on the stream have one.
@@ -125,9 +126,9 @@ def _adopted(calls: Calls) -> Integers:
     return group
 
 
-def _by_name_and_lane(calls: Calls) -> dict[tuple[int, int], Calls]:
+def _by_name_and_lane(calls: CallColumns) -> dict[tuple[int, int], CallColumns]:
     """Calls of each name, split by lane where lanes differ much in calls: (name, place of the lane) -> calls."""
-    parts: dict[tuple[int, int], Calls] = {}
+    parts: dict[tuple[int, int], CallColumns] = {}
     for name in np.unique(calls.name):
         named = calls.take(calls.name == name)
         lanes, count = np.unique(named.lane, return_counts=True)
@@ -140,9 +141,9 @@ def _by_name_and_lane(calls: Calls) -> dict[tuple[int, int], Calls]:
     return parts
 
 
-def _same_lanes(parts: dict[tuple[int, int], dict[int, Calls]]) -> list[dict[int, Calls]]:
+def _same_lanes(parts: dict[tuple[int, int], dict[int, CallColumns]]) -> list[dict[int, CallColumns]]:
     """Channels of a name by lane where every rank splits alike, else of the name on all lanes."""
-    found: list[dict[int, Calls]] = []
+    found: list[dict[int, CallColumns]] = []
     names = dict.fromkeys(name for name, _ in parts)
     for name in names:
         mine = {place: calls for (other, place), calls in parts.items() if other == name}
@@ -154,21 +155,21 @@ def _same_lanes(parts: dict[tuple[int, int], dict[int, Calls]]) -> list[dict[int
     return found
 
 
-def _joined(parts: list[Calls]) -> Calls:
+def _joined(parts: list[CallColumns]) -> CallColumns:
     """Calls of several lanes in order of start."""
     columns = [np.concatenate(column) for column in zip(*(_columns(part) for part in parts), strict=True)]
     order = np.argsort(columns[1], kind="stable")
-    return Calls(*(column[order] for column in columns))
+    return CallColumns(*(column[order] for column in columns))
 
 
-def _columns(calls: Calls) -> tuple[np.ndarray, ...]:
+def _columns(calls: CallColumns) -> tuple[np.ndarray, ...]:
     return tuple(getattr(calls, name) for name in calls.__slots__)
 
 
-def _recorded(key: str, world: World, calls: dict[int, Calls], most: dict[int, int]) -> Channel:
+def _recorded(key: str, world: EngineInstance, calls: dict[int, CallColumns], most: dict[int, int]) -> Channel:
     """The channel of a process group "name|members"."""
     name, _, members = key.partition("|")
-    return Channel(world, name, _members(members), Sort.RECORDED, _is_densest(calls, most), calls)
+    return Channel(world, name, _members(members), CallSort.RECORDED, _is_densest(calls, most), calls)
 
 
 def _members(text: str) -> tuple[int, ...]:
@@ -181,7 +182,10 @@ def _members(text: str) -> tuple[int, ...]:
 
 
 def _add_pairs(
-    pairs: dict[tuple[int, int], dict[int, Calls]], at: int, number: int, seen: tuple[Calls, Ledger, World]
+    pairs: dict[tuple[int, int], dict[int, CallColumns]],
+    at: int,
+    number: int,
+    seen: tuple[CallColumns, CallTable, EngineInstance],
 ) -> None:
     """Sort one rank's sends and receives by (from, to); in a group of two the peer is the other one."""
     calls, book, world = seen

@@ -15,12 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzer.errors import MissingEvidenceError
-from analyzer.intervals import Nanoseconds
 from analyzer.matching.anchors import ENOUGH, Anchors, anchors, error_ns, relate, settle
-from analyzer.matching.clock_line import Line, Reals
+from analyzer.matching.clock_line import ClockFit
 from analyzer.matching.collectives import match
 from analyzer.model.run import Run
 from analyzer.once import once
+from analyzer.stats.arrays import Floats, Integers
 from analyzer.units import count
 
 SHARED = "shared clock, confirmed on collective ends"
@@ -47,15 +47,15 @@ class Clock:
 
     reference: int
     island: tuple[int, ...]
-    offset_ns: Reals
-    drift: Reals
+    offset_ns: Floats
+    drift: Floats
     origin_ns: int
     error_ns: int
     method: str
     base_ns: tuple[int, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[ClockFit, ...]
 
-    def to_reference(self, at: int, times_ns: Nanoseconds) -> Reals:
+    def to_reference(self, at: int, times_ns: Integers) -> Floats:
         """float64[n]: times of a trace on the clock of its island's reference, in ns after the origin.
 
         Between islands nothing is known: their references are read as recorded.
@@ -105,19 +105,19 @@ def clock(run: Run) -> Clock:
 
 def _islands(
     parts: list[Anchors], base_ns: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[Line, ...], list[float], list[bool]]:
+) -> tuple[tuple[int, ...], tuple[ClockFit, ...], list[float], list[bool]]:
     """Home and line of every trace; error, and whether the clocks stand as recorded, of every island."""
     home: dict[int, int] = {}
-    lines: dict[int, Line] = {}
+    lines: dict[int, ClockFit] = {}
     errors: list[float] = []
     shared: list[bool] = []
     for at in sorted({at for part in parts for at in part.traces}):
         if at in home:
             continue
-        own = relate(parts, {at: Line()})
+        own = relate(parts, {at: ClockFit()})
         mine = [part for part in parts if part.traces[0] in own]
         fitted = settle(mine, own, at)
-        raw = {other: Line(float(base_ns[other] - base_ns[at])) for other in fitted}
+        raw = {other: ClockFit(float(base_ns[other] - base_ns[at])) for other in fitted}
         error = max(error_ns(part, fitted) for part in mine)
         stands = _stands(mine, fitted, raw, error)
         home |= dict.fromkeys(fitted, at)
@@ -125,14 +125,14 @@ def _islands(
         errors.append(_stated(mine, raw if stands else fitted, error))
         shared.append(stands)
     alone = range(len(base_ns))
-    return tuple(home.get(at, at) for at in alone), tuple(lines.get(at, Line()) for at in alone), errors, shared
+    return tuple(home.get(at, at) for at in alone), tuple(lines.get(at, ClockFit()) for at in alone), errors, shared
 
 
 def _few(parts: list[Anchors]) -> bool:
     return max(len(part.end_ns) for part in parts) < ENOUGH
 
 
-def _stands(parts: list[Anchors], fitted: dict[int, Line], raw: dict[int, Line], error: float) -> bool:
+def _stands(parts: list[Anchors], fitted: dict[int, ClockFit], raw: dict[int, ClockFit], error: float) -> bool:
     """Whether the clocks as recorded agree within what the ends can tell."""
     if _few(parts):
         return all(error_ns(part, raw) <= float(part.shortest_ns.min(initial=np.inf)) for part in parts)
@@ -141,7 +141,7 @@ def _stands(parts: list[Anchors], fitted: dict[int, Line], raw: dict[int, Line],
     )
 
 
-def _stated(parts: list[Anchors], lines: dict[int, Line], error: float) -> float:
+def _stated(parts: list[Anchors], lines: dict[int, ClockFit], error: float) -> float:
     """The error on the clock that was chosen; few ends fit any clock, which is then good to the shortest collective."""
     chosen = max(error_ns(part, lines) for part in parts)
     if not _few(parts) or chosen > 0:

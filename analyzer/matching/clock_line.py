@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Reals = npt.NDArray[np.float64]
+from analyzer.stats.arrays import Floats
 
 MAX_DRIFT = 200e-6
 """Seconds a second; crystals keep within 50e-6 of true time, two of them within 100e-6 of each other."""
@@ -29,7 +28,7 @@ NORMAL = 1.4826
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ClockFit:
     """A clock as another one reads it: `t + offset_ns + drift * t`.
 
     Attributes:
@@ -42,32 +41,32 @@ class Line:
     drift: float = 0.0
     spread_ns: float = 0.0
 
-    def at(self, t_ns: Reals) -> Reals:
+    def at(self, t_ns: Floats) -> Floats:
         """float64[n]: the same instants on the other clock."""
         return t_ns + (self.offset_ns + self.drift * t_ns)
 
-    def then(self, onward: Line) -> Line:
+    def then(self, onward: ClockFit) -> ClockFit:
         """This clock as the one reads it that `onward` leads to."""
-        return Line(
+        return ClockFit(
             self.offset_ns + onward.offset_ns + onward.drift * self.offset_ns,
             self.drift + onward.drift + self.drift * onward.drift,
             float(np.hypot(self.spread_ns, onward.spread_ns)),
         )
 
-    def back(self) -> Line:
+    def back(self) -> ClockFit:
         """The other clock as this one reads it."""
         rate = 1 + self.drift
-        return Line(-self.offset_ns / rate, -self.drift / rate, self.spread_ns)
+        return ClockFit(-self.offset_ns / rate, -self.drift / rate, self.spread_ns)
 
 
-def spread(values: Reals) -> float:
+def spread(values: Floats) -> float:
     """Robust standard deviation: 1.4826 times the median distance from the median; 0 for less than two values."""
     if values.size < 2:  # noqa: PLR2004
         return 0.0
     return NORMAL * float(np.median(np.abs(values - np.median(values))))
 
 
-def fit(own_ns: Reals, other_ns: Reals) -> Line:
+def fit(own_ns: Floats, other_ns: Floats) -> ClockFit:
     """The line from n instants on one clock to the same instants on another.
 
     Theil-Sen on the medians of blocks: linear in n, and unmoved by up to a quarter of wrong pairs.
@@ -79,10 +78,10 @@ def fit(own_ns: Reals, other_ns: Reals) -> Line:
     gap = other_ns - own_ns
     drift = _drift(own_ns, gap)
     offset = float(np.median(gap - drift * own_ns))
-    return Line(offset, drift, spread(gap - drift * own_ns))
+    return ClockFit(offset, drift, spread(gap - drift * own_ns))
 
 
-def _drift(own_ns: Reals, gap_ns: Reals) -> float:
+def _drift(own_ns: Floats, gap_ns: Floats) -> float:
     """Slope of the gap, 0 where the pairs do not tell it from none."""
     blocks = min(BLOCKS, gap_ns.size // BLOCK_PAIRS)
     if blocks < FEWEST_BLOCKS:

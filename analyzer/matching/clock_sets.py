@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from analyzer.matching.clock_line import Line
+from analyzer.matching.clock_line import ClockFit
 
 
 @dataclass(slots=True)
-class Frames:
+class ClockGroups:
     """Sets of ranks whose clocks are related, each rank with the line to its set's first clock.
 
     Attributes:
@@ -18,26 +18,26 @@ class Frames:
     """
 
     home: dict[int, int] = field(default_factory=dict)
-    line: dict[int, Line] = field(default_factory=dict)
+    line: dict[int, ClockFit] = field(default_factory=dict)
     members: dict[int, list[int]] = field(default_factory=dict)
 
-    def copy(self) -> Frames:
+    def copy(self) -> ClockGroups:
         """The same, to be changed on trial."""
-        return Frames(dict(self.home), dict(self.line), {home: list(own) for home, own in self.members.items()})
+        return ClockGroups(dict(self.home), dict(self.line), {home: list(own) for home, own in self.members.items()})
 
-    def relation(self, own: int, ref: int) -> Line | None:
+    def relation(self, own: int, ref: int) -> ClockFit | None:
         """The line from one trace's clock to another's; None where nothing relates them."""
         if own == ref:
-            return Line()
+            return ClockFit()
         if self.home.get(own, own) != self.home.get(ref, ref):
             return None
         return self.line[own].then(self.line[ref].back())
 
-    def join(self, own: int, ref: int, line: Line) -> None:
+    def join(self, own: int, ref: int, line: ClockFit) -> None:
         """Relate two traces, and with them their sets; the smaller set moves."""
         for at in (own, ref):
             if at not in self.home:
-                self.home[at], self.line[at], self.members[at] = at, Line(), [at]
+                self.home[at], self.line[at], self.members[at] = at, ClockFit(), [at]
         if self.home[own] == self.home[ref]:
             return
         if len(self.members[self.home[own]]) > len(self.members[self.home[ref]]):

@@ -16,19 +16,19 @@ from enum import Enum
 
 import numpy as np
 
-from analyzer.matching.calls import Ledger, ledger
+from analyzer.matching.calls import CallTable, ledger
 from analyzer.matching.channels import channels
-from analyzer.matching.clock_line import Reals
-from analyzer.matching.clock_sets import Frames
-from analyzer.matching.groups import Tie
-from analyzer.matching.instances import World, worlds
+from analyzer.matching.clock_sets import ClockGroups
+from analyzer.matching.groups import MatchedGroup
+from analyzer.matching.instances import EngineInstance, worlds
 from analyzer.matching.membership import ties
 from analyzer.matching.pairs import Known
 from analyzer.matching.table import table
-from analyzer.model.events import ABSENT, Integers
+from analyzer.model.events import ABSENT
 from analyzer.model.run import Run
 from analyzer.model.trace import Trace
 from analyzer.once import once
+from analyzer.stats.arrays import Floats, Integers
 from analyzer.units import count, ranks
 
 
@@ -129,9 +129,9 @@ class Matching:
 def match(run: Run) -> Matching:
     """Every collective of the run that two ranks or more show. Linear in calls and in ranks."""
     book = ledger(run)
-    known = Known(run, book, Frames())
+    known = Known(run, book, ClockGroups())
     parts = worlds(run)
-    found: dict[tuple[World, str, tuple[int, ...], int], list[_Block]] = {}
+    found: dict[tuple[EngineInstance, str, tuple[int, ...], int], list[_Block]] = {}
     for world in parts:
         for place, channel in enumerate(channels(run, book, world)):
             own = place if channel.is_recorded else ABSENT
@@ -145,7 +145,7 @@ def match(run: Run) -> Matching:
     return _matching(run, book, parts, groups)
 
 
-def _matching(run: Run, book: Ledger, parts: tuple[World, ...], groups: list[Group]) -> Matching:
+def _matching(run: Run, book: CallTable, parts: tuple[EngineInstance, ...], groups: list[Group]) -> Matching:
     """Groups as a column of each trace."""
     collective = tuple(np.full(len(trace.activities), ABSENT, np.int64) for trace in run.traces)
     for group in groups:
@@ -171,14 +171,14 @@ def _missing(groups: list[Group]) -> set[int]:
 class _Block:
     """Collectives of one channel and group: rows of activities, codes of kinds, bytes, ends on one clock."""
 
-    tie: Tie
+    tie: MatchedGroup
     row: Integers
     kind: Integers
     size_bytes: Integers
-    end_ns: Reals
+    end_ns: Floats
 
 
-def _block(run: Run, book: Ledger, tie: Tie) -> _Block:
+def _block(run: Run, book: CallTable, tie: MatchedGroup) -> _Block:
     """A tie's table, its calls as rows of activities."""
     positions, end_ns = table(tie, book.kind)
     row = np.full(positions.shape, ABSENT, np.int64)
@@ -193,7 +193,7 @@ def _block(run: Run, book: Ledger, tie: Tie) -> _Block:
     return _Block(tie, row, kind, size_bytes, end_ns)
 
 
-def _group(run: Run, book: Ledger, world: World, blocks: list[_Block], first: int) -> Group:
+def _group(run: Run, book: CallTable, world: EngineInstance, blocks: list[_Block], first: int) -> Group:
     """Blocks of equal ranks as one group, in order of time."""
     main = max(blocks, key=lambda block: len(block.kind)).tie
     order = np.argsort(np.concatenate([block.end_ns for block in blocks]), kind="stable")
@@ -214,7 +214,7 @@ def _group(run: Run, book: Ledger, world: World, blocks: list[_Block], first: in
     )
 
 
-def _absent(world: World, tie: Tie) -> tuple[int, ...]:
+def _absent(world: EngineInstance, tie: MatchedGroup) -> tuple[int, ...]:
     """Members by the instance's numbers without a trace; where the group is not recorded, of the whole instance."""
     number = dict(zip(world.traces, world.numbers, strict=True))
     present = {number[at] for at in tie.traces}

@@ -8,16 +8,16 @@ import numpy as np
 
 from analyzer.matching.align import Alignment
 from analyzer.matching.channels import Channel
-from analyzer.matching.clock_line import Reals
 from analyzer.matching.pairs import Known, pair
 from analyzer.model.events import ABSENT
+from analyzer.stats.arrays import Floats
 
 COMMON = 0.5
 """Share of calls in the common window that must have a partner; where the group is not recorded, of all calls."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tie:
+class MatchedGroup:
     """Ranks whose calls of one channel are the same collectives.
 
     Attributes:
@@ -48,15 +48,15 @@ class Tie:
         return max((part.line.spread_ns for part in self.aligned.values()), default=0.0)
 
 
-def joined(known: Known, channel: Channel, traces: tuple[int, ...]) -> Tie:
+def joined(known: Known, channel: Channel, traces: tuple[int, ...]) -> MatchedGroup:
     """All of the traces that can be aligned, taken as one group."""
     ref = max(traces, key=lambda at: (len(channel.calls[at]), -at))
     pairs = {at: pair(known, channel, at, ref) for at in traces if at != ref}
     aligned = {at: part for at, (part, _) in pairs.items() if part is not None and part.share >= COMMON}
-    return Tie(channel, ref, aligned, frozenset(at for at in aligned if pairs[at][1]))
+    return MatchedGroup(channel, ref, aligned, frozenset(at for at in aligned if pairs[at][1]))
 
 
-def ends(tie: Tie) -> Reals:
+def ends(tie: MatchedGroup) -> Floats:
     """float64[k, p]: ends of each call of the reference rank on its clock; NaN where a rank has none."""
     calls = tie.channel.calls
     end = np.full((len(calls[tie.ref]), len(tie.traces)), np.nan)

@@ -20,7 +20,7 @@ _REPLICA = re.compile(r"(?:^|[^A-Za-z])DP(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class EngineInstance:
     """The traces of one engine instance.
 
     Attributes:
@@ -43,7 +43,7 @@ class World:
         return tuple(sorted(set(range(self.size or 0)) - set(self.numbers)))
 
 
-def worlds(run: Run) -> tuple[World, ...]:
+def worlds(run: Run) -> tuple[EngineInstance, ...]:
     """Every trace in exactly one world."""
     by_size: dict[int | None, list[int]] = {}
     for at, trace in enumerate(run.traces):
@@ -81,20 +81,22 @@ _TELLS: tuple[tuple[str, Callable[[Trace], str]], ...] = (
 """What may tell instances apart, surest first."""
 
 
-def _instances(run: Run, members: list[int], size: int | None) -> list[World]:
+def _instances(run: Run, members: list[int], size: int | None) -> list[EngineInstance]:
     """Split traces of equal world size so that no rank number occurs twice in an instance."""
     numbers = [_number(run.traces[at]) for at in members]
     if size == 1:
-        return [World((at,), (number,), size, "world size 1") for at, number in zip(members, numbers, strict=True)]
+        return [
+            EngineInstance((at,), (number,), size, "world size 1") for at, number in zip(members, numbers, strict=True)
+        ]
     if len(set(numbers)) == len(numbers) and not _own_numbering(run, members):
-        return [World(tuple(members), tuple(numbers), size, "")]
+        return [EngineInstance(tuple(members), tuple(numbers), size, "")]
     for told_by, tell in _TELLS:
         parts: dict[str, list[int]] = {}
         for at in members:
             parts.setdefault(tell(run.traces[at]), []).append(at)
         if len(parts) > 1 and all(_is_unique(run, part) for part in parts.values()):
             return [_world(run, part, size, told_by) for part in parts.values()]
-    return [World(tuple(members), tuple(numbers), size, "times of collectives", certain=False)]
+    return [EngineInstance(tuple(members), tuple(numbers), size, "times of collectives", certain=False)]
 
 
 def _own_numbering(run: Run, members: list[int]) -> bool:
@@ -115,5 +117,5 @@ def _is_unique(run: Run, part: list[int]) -> bool:
     return max(Counter(_number(run.traces[at]) for at in part).values()) == 1
 
 
-def _world(run: Run, part: list[int], size: int | None, told_by: str) -> World:
-    return World(tuple(part), tuple(_number(run.traces[at]) for at in part), size, told_by)
+def _world(run: Run, part: list[int], size: int | None, told_by: str) -> EngineInstance:
+    return EngineInstance(tuple(part), tuple(_number(run.traces[at]) for at in part), size, told_by)

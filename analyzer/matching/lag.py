@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.matching.clock_line import Line, Reals, fit
-from analyzer.model.events import ABSENT, Integers, Mask
+from analyzer.matching.clock_line import ClockFit, fit
+from analyzer.model.events import ABSENT
+from analyzer.stats.arrays import Floats, Integers, Mask
 
 BLOCK_CALLS = 2048
 """The lag is looked for on so many calls, from the middle of a window: fewer calls are missing among them."""
@@ -57,8 +58,8 @@ class Sequence:
 
     token: Integers
     size_bytes: Integers
-    start_ns: Reals
-    end_ns: Reals
+    start_ns: Floats
+    end_ns: Floats
 
     def __len__(self) -> int:
         return int(self.token.size)
@@ -69,7 +70,7 @@ class Sequence:
 
 
 @dataclass(frozen=True, slots=True)
-class Seed:
+class LagCandidate:
     """A lag and what speaks for it.
 
     Attributes:
@@ -81,7 +82,7 @@ class Seed:
     """
 
     lag: int
-    line: Line
+    line: ClockFit
     begin: int
     end: int
     overlap: int
@@ -95,7 +96,7 @@ class Seed:
         return (self.line.spread_ns + FINEST_NS) * (1 + SHORTEST_RUN / (self.end - self.begin))
 
 
-def seed(ref: Sequence, own: Sequence, raw_ns: float, *, one_clock: bool) -> Seed | None:
+def seed(ref: Sequence, own: Sequence, raw_ns: float, *, one_clock: bool) -> LagCandidate | None:
     """The best lag between two sequences; None where no lag makes two calls agree.
 
     Args:
@@ -104,7 +105,7 @@ def seed(ref: Sequence, own: Sequence, raw_ns: float, *, one_clock: bool) -> See
         raw_ns: what to add to `own` times to read them on the other clock if the clocks agree.
         one_clock: both ranks are on one host: of lags that fit alike the one with the smaller offset is right.
     """
-    found: list[Seed] = []
+    found: list[LagCandidate] = []
     for begin, end in _blocks(len(own)):
         lags = _candidates(ref, own, raw_ns, begin, end)
         tried = (_judge(ref, own, lag, raw_ns, begin, end) for lag in lags)
@@ -168,7 +169,7 @@ def _elected(ref: Integers, own: Integers, begin: int) -> list[int]:
     return [int(at) - own.size - begin for at in top if weight[at] > 0]
 
 
-def _judge(ref: Sequence, own: Sequence, lag: int, raw_ns: float, begin: int, end: int) -> Seed | None:
+def _judge(ref: Sequence, own: Sequence, lag: int, raw_ns: float, begin: int, end: int) -> LagCandidate | None:
     """What speaks for a lag between own positions begin and end; None where nothing agrees."""
     first, last = max(begin, -lag), min(end, len(ref) - lag)
     if first >= last:
@@ -180,7 +181,7 @@ def _judge(ref: Sequence, own: Sequence, lag: int, raw_ns: float, begin: int, en
     start, stop = _longest_run(gap, agree, np.diff(own.end_ns[first:last]))
     line = fit(own.end_ns[first + start : first + stop], ref.end_ns[first + lag + start : first + lag + stop])
     middle = own.end_ns[first + (start + stop) // 2]
-    return Seed(
+    return LagCandidate(
         lag=lag,
         line=line,
         begin=first + start,
@@ -198,7 +199,7 @@ def same(ref: Sequence, own: Sequence, ref_at: Integers, own_at: Integers) -> Ma
     return agree
 
 
-def _longest_run(gap: Reals, agree: Mask, pace: Reals) -> tuple[int, int]:
+def _longest_run(gap: Floats, agree: Mask, pace: Floats) -> tuple[int, int]:
     """Begin and end of the longest stretch of agreeing pairs in which the gap does not jump.
 
     Args:

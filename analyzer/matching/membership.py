@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from analyzer.matching.align import Alignment
 from analyzer.matching.channels import Channel
-from analyzer.matching.groups import COMMON, Tie, ends, joined
-from analyzer.matching.instances import World
+from analyzer.matching.groups import COMMON, MatchedGroup, ends, joined
+from analyzer.matching.instances import EngineInstance
 from analyzer.matching.lag import FINEST_NS
 from analyzer.matching.pairs import Known, pair
-from analyzer.matching.partition import Found, blocks, borne_out, ways
+from analyzer.matching.partition import KnownGroup, blocks, borne_out, ways
 
 FEWEST = 24
 """Pairs of which von Neumann's ratio says something, and a robust spread is good to a fifth."""
@@ -47,7 +47,7 @@ JITTER_NS = 1_000.0
 """Differences of scatter below this tell nothing."""
 
 
-def ties(known: Known, channel: Channel) -> list[Tie]:
+def ties(known: Known, channel: Channel) -> list[MatchedGroup]:
     """The groups of a channel; ranks that belong to none, or about which nothing can be told, are in none."""
     traces = tuple(channel.calls)
     if not channel.world.certain:
@@ -61,11 +61,11 @@ def ties(known: Known, channel: Channel) -> list[Tie]:
         for at, part in tie.aligned.items():
             known.frames.join(at, tie.ref, part.line)
     if channel.is_densest:
-        known.found.setdefault(channel.world, []).extend(Found(tie.traces, tie.scatter_ns) for tie in kept)
+        known.found.setdefault(channel.world, []).extend(KnownGroup(tie.traces, tie.scatter_ns) for tie in kept)
     return kept
 
 
-def _undeclared(known: Known, channel: Channel, traces: tuple[int, ...]) -> list[Tie]:
+def _undeclared(known: Known, channel: Channel, traces: tuple[int, ...]) -> list[MatchedGroup]:
     """Groups of a channel whose calls do not say theirs: of the rank groups that are known, else as ends tell."""
     sets = _candidates(known, channel)
     if parted := _parted(known, channel, sets):
@@ -77,7 +77,7 @@ def _undeclared(known: Known, channel: Channel, traces: tuple[int, ...]) -> list
     return _chosen(known, channel, sets)
 
 
-def _parted(known: Known, channel: Channel, sets: list[tuple[int, ...]]) -> list[Tie]:
+def _parted(known: Known, channel: Channel, sets: list[tuple[int, ...]]) -> list[MatchedGroup]:
     """Groups of a channel in the one way that the ends of all its ranks together bear out; [] where they tell none."""
     found = known.found.get(channel.world, [])
     if channel.is_densest or not found:
@@ -119,7 +119,7 @@ def _candidates(known: Known, channel: Channel) -> list[tuple[int, ...]]:
     return sorted((found for found in sets if len(found) > 1), key=lambda found: (-len(found), found))
 
 
-def _chosen(known: Known, channel: Channel, sets: list[tuple[int, ...]]) -> list[Tie]:
+def _chosen(known: Known, channel: Channel, sets: list[tuple[int, ...]]) -> list[MatchedGroup]:
     """Of known groups the largest whose ends keep together, unless another keeps together about as well.
 
     A part of a group need not be compared where it keeps together no better. Few calls must decide by far.
@@ -131,7 +131,7 @@ def _chosen(known: Known, channel: Channel, sets: list[tuple[int, ...]]) -> list
         if len(tie.traces) == len(members)
         and all(_end_together(part, TIED) and part.count >= LEAST_CHOICE for part in tie.aligned.values())
     }
-    found: list[Tie] = []
+    found: list[MatchedGroup] = []
     taken: set[int] = set()
     for members, tie in sound.items():
         parts = [other for mates, other in sound.items() if set(mates) < set(members)]
@@ -150,12 +150,12 @@ def _chosen(known: Known, channel: Channel, sets: list[tuple[int, ...]]) -> list
     return found
 
 
-def _clusters(known: Known, channel: Channel, traces: tuple[int, ...]) -> list[Tie]:
+def _clusters(known: Known, channel: Channel, traces: tuple[int, ...]) -> list[MatchedGroup]:
     """Groups of ranks whose ends keep together, where nothing else tells them.
 
     One rank after another gathers those that end with it. Few calls tell only whether all ranks end together.
     """
-    found: list[Tie] = []
+    found: list[MatchedGroup] = []
     left = sorted(traces, key=lambda at: (-len(channel.calls[at]), at))
     while left:
         ref = left[0]
@@ -165,24 +165,26 @@ def _clusters(known: Known, channel: Channel, traces: tuple[int, ...]) -> list[T
             return [joined(known, channel, traces)]
         near = {at: part for at, (part, _) in pairs.items() if part is not None and _end_together(part)}
         near = _one_of_each(channel.world, ref, _closest(near))
-        found.append(Tie(channel, ref, near, frozenset(at for at in near if pairs[at][1])))
+        found.append(MatchedGroup(channel, ref, near, frozenset(at for at in near if pairs[at][1])))
         left = [at for at in left[1:] if at not in near]
     found = _evened(known, channel, found)
     fewest = LEAST_CHOICE if channel.is_recorded else FEWEST if channel.is_densest else ENOUGH
     return [tie for tie in found if all(part.count >= fewest for part in tie.aligned.values())]
 
 
-def _evened(known: Known, channel: Channel, found: list[Tie]) -> list[Tie]:
+def _evened(known: Known, channel: Channel, found: list[MatchedGroup]) -> list[MatchedGroup]:
     """The same groups, but one that is several blocks where the others are one block each is parted if its ends are.
 
     Groups that others hold in step end nearly together; pooled over all their ranks the ends tell them apart.
     """
     several = [tie.traces for tie in found if tie.aligned]
-    even: list[Tie] = []
+    even: list[MatchedGroup] = []
     for tie in found:
         parted = blocks(channel.world, tie.traces, several) if channel.world.certain and tie.aligned else ()
         if len(parted) > 1:
-            alike = [Found(other.traces, other.scatter_ns) for other in found if other.aligned and other is not tie]
+            alike = [
+                KnownGroup(other.traces, other.scatter_ns) for other in found if other.aligned and other is not tie
+            ]
             way = borne_out(tie.traces, ends(tie), [(tie.traces,), parted], alike)
             if way == parted:
                 even += [joined(known, channel, members) for members in parted]
@@ -225,7 +227,7 @@ def _closest(near: dict[int, Alignment]) -> dict[int, Alignment]:
     }
 
 
-def _one_of_each(world: World, ref: int, near: dict[int, Alignment]) -> dict[int, Alignment]:
+def _one_of_each(world: EngineInstance, ref: int, near: dict[int, Alignment]) -> dict[int, Alignment]:
     """One trace of each rank number: the closest, if it is so by far; none of the reference's own number."""
     number = dict(zip(world.traces, world.numbers, strict=True))
     kept: dict[int, Alignment] = {}

@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from analyzer.matching.align import Alignment, align, in_order, summary
-from analyzer.matching.calls import Calls, Ledger
+from analyzer.matching.calls import CallColumns, CallTable
 from analyzer.matching.channels import Channel
-from analyzer.matching.clock_sets import Frames
-from analyzer.matching.instances import World
+from analyzer.matching.clock_sets import ClockGroups
+from analyzer.matching.instances import EngineInstance
 from analyzer.matching.lag import Sequence
-from analyzer.matching.partition import Found
-from analyzer.model.events import ABSENT, Integers
+from analyzer.matching.partition import KnownGroup
+from analyzer.model.events import ABSENT
 from analyzer.model.run import Run
+from analyzer.stats.arrays import Integers
 
 _REPEATS = 1 << 20
 """More calls than ever share one sequence number (those of a coalesced group do)."""
@@ -33,10 +34,10 @@ class Known:
     """
 
     run: Run
-    book: Ledger
-    frames: Frames
-    whole: set[World] = field(default_factory=set)
-    found: dict[World, list[Found]] = field(default_factory=dict)
+    book: CallTable
+    frames: ClockGroups
+    whole: set[EngineInstance] = field(default_factory=set)
+    found: dict[EngineInstance, list[KnownGroup]] = field(default_factory=dict)
 
 
 def pair(known: Known, channel: Channel, own: int, ref: int) -> tuple[Alignment | None, bool]:
@@ -67,13 +68,13 @@ def pair(known: Known, channel: Channel, own: int, ref: int) -> tuple[Alignment 
     return summary(left, right, partner, prior), False
 
 
-def _sequence(calls: Calls, channel: Channel) -> Sequence:
+def _sequence(calls: CallColumns, channel: Channel) -> Sequence:
     """Calls as what alignment compares: names, unless one side sends what the other receives."""
     token = np.zeros_like(calls.name) if channel.is_one_way else calls.name
     return Sequence(token, calls.size_bytes, calls.start_ns, calls.end_ns)
 
 
-def _by_sequence(ref: Calls, own: Calls) -> Integers:
+def _by_sequence(ref: CallColumns, own: CallColumns) -> Integers:
     """int64[n]: partner by equal sequence number; of several calls with one number, the first with the first."""
     partner = np.full(len(own), ABSENT, np.int64)
     left, right = np.flatnonzero(ref.sequence != ABSENT), np.flatnonzero(own.sequence != ABSENT)

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.matching.clock_line import Reals
-from analyzer.matching.instances import World
-from analyzer.model.events import Integers
+from analyzer.matching.instances import EngineInstance
+from analyzer.stats.arrays import Floats, Integers
 from analyzer.stats.tests import f_tail
 
 SURE = 1e-3
@@ -33,19 +32,21 @@ CLOCK_TERMS = 2
 FEWEST_CALLS = 5
 """Without which no group is chosen among several."""
 
-Way = tuple[tuple[int, ...], ...]
+GroupSplit = tuple[tuple[int, ...], ...]
 """Disjoint groups of two ranks or more, as positions in `run.traces`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class KnownGroup:
     """A group that is known, and the robust spread of the difference of two of its ranks' ends."""
 
     traces: tuple[int, ...]
     scatter_ns: float
 
 
-def ways(world: World, traces: tuple[int, ...], sets: list[tuple[int, ...]], found: list[Found]) -> list[Way]:
+def ways(
+    world: EngineInstance, traces: tuple[int, ...], sets: list[tuple[int, ...]], found: list[KnownGroup]
+) -> list[GroupSplit]:
     """Every way in which these ranks may be parted: as recorded lists say, else along and across known groups."""
     if sets:
         return list(dict.fromkeys(_with_others(first, sets) for first in sets))
@@ -57,7 +58,7 @@ def ways(world: World, traces: tuple[int, ...], sets: list[tuple[int, ...]], fou
     return [way for way in dict.fromkeys((along, across, (tuple(sorted(traces)),))) if way]
 
 
-def _with_others(first: tuple[int, ...], sets: list[tuple[int, ...]]) -> Way:
+def _with_others(first: tuple[int, ...], sets: list[tuple[int, ...]]) -> GroupSplit:
     """A recorded group with all those that can exist beside it, larger ones first."""
     chosen, taken = [first], set(first)
     for members in sets:
@@ -67,13 +68,13 @@ def _with_others(first: tuple[int, ...], sets: list[tuple[int, ...]]) -> Way:
     return tuple(sorted(chosen))
 
 
-def blocks(world: World, traces: tuple[int, ...], known: list[tuple[int, ...]]) -> Way:
+def blocks(world: EngineInstance, traces: tuple[int, ...], known: list[tuple[int, ...]]) -> GroupSplit:
     """These ranks in the blocks of consecutive numbers that known groups mostly are; () where they are not."""
     width, number = _width(world, known), dict(zip(world.traces, world.numbers, strict=True))
     return () if width is None else _parts(traces, [number[at] // width for at in traces])
 
 
-def _width(world: World, known: list[tuple[int, ...]]) -> int | None:
+def _width(world: EngineInstance, known: list[tuple[int, ...]]) -> int | None:
     """Ranks of a group if most known ones are in blocks of consecutive numbers of one size; None where they are not.
 
     Absent ranks leave a group without its ends, so that the size is the least that keeps known groups apart.
@@ -88,14 +89,16 @@ def _width(world: World, known: list[tuple[int, ...]]) -> int | None:
     return None
 
 
-def _parts(traces: tuple[int, ...], label: list[int]) -> Way:
+def _parts(traces: tuple[int, ...], label: list[int]) -> GroupSplit:
     groups: dict[int, list[int]] = {}
     for at, own in zip(traces, label, strict=True):
         groups.setdefault(own, []).append(at)
     return tuple(sorted(tuple(sorted(group)) for group in groups.values() if len(group) > 1))
 
 
-def borne_out(traces: tuple[int, ...], end_ns: Reals, tried: list[Way], found: list[Found]) -> Way | None:
+def borne_out(
+    traces: tuple[int, ...], end_ns: Floats, tried: list[GroupSplit], found: list[KnownGroup]
+) -> GroupSplit | None:
     """The way whose ends keep together as those of known groups do and closer than in any other way.
 
     None where calls are too few or the ways too much alike.
@@ -123,7 +126,7 @@ def borne_out(traces: tuple[int, ...], end_ns: Reals, tried: list[Way], found: l
     return best if told else None
 
 
-def _within(end_ns: Reals, groups: list[Integers]) -> tuple[float, int]:
+def _within(end_ns: Floats, groups: list[Integers]) -> tuple[float, int]:
     """Mean square of ends about their group's mean in each call, clocks taken out, and its degrees of freedom."""
     total, freedom = 0.0, 0
     for columns in groups:

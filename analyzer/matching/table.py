@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from analyzer.matching.align import TOUCH_SPREADS
-from analyzer.matching.clock_line import Line, Reals
-from analyzer.matching.groups import Tie
+from analyzer.matching.clock_line import ClockFit
+from analyzer.matching.groups import MatchedGroup
 from analyzer.matching.lag import FINEST_NS
-from analyzer.model.events import ABSENT, Integers, Mask
+from analyzer.model.events import ABSENT
+from analyzer.stats.arrays import Floats, Integers, Mask
 
 TOGETHER_NS = 20_000.0
 TOGETHER_SPREADS = 6.0
@@ -18,7 +19,7 @@ JOINT = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "
 """Kinds that no rank can leave before the last one has come."""
 
 
-def table(tie: Tie, kinds: tuple[str, ...]) -> tuple[Integers, Reals]:
+def table(tie: MatchedGroup, kinds: tuple[str, ...]) -> tuple[Integers, Floats]:
     """The k collectives of a group, in order of end, and their ends on the clock of its first trace.
 
     The first column is int64[k, p]: position in the channel's calls of each of `tie.traces`, ABSENT where a rank has no
@@ -47,11 +48,11 @@ def table(tie: Tie, kinds: tuple[str, ...]) -> tuple[Integers, Reals]:
     return found[order], last[order]
 
 
-def _lines(tie: Tie) -> dict[int, Line]:
-    return {tie.ref: Line(), **{at: part.line for at, part in tie.aligned.items()}}
+def _lines(tie: MatchedGroup) -> dict[int, ClockFit]:
+    return {tie.ref: ClockFit(), **{at: part.line for at, part in tie.aligned.items()}}
 
 
-def _beyond(tie: Tie, column: dict[int, int]) -> Integers:
+def _beyond(tie: MatchedGroup, column: dict[int, int]) -> Integers:
     """int64[k, p]: collectives that the reference rank has no record of, by token and common end."""
     calls, lines = tie.channel.calls, _lines(tie)
     rows = {at: np.flatnonzero(part.partner == ABSENT) for at, part in tie.aligned.items()}
@@ -73,7 +74,7 @@ def _beyond(tie: Tie, column: dict[int, int]) -> Integers:
     return found
 
 
-def _on_one_clock(tie: Tie, found: Integers) -> tuple[Reals, Reals]:
+def _on_one_clock(tie: MatchedGroup, found: Integers) -> tuple[Floats, Floats]:
     """float64[k, p] starts and ends, NaN where the rank has no call."""
     lines = _lines(tie)
     start, end = np.full(found.shape, np.nan), np.full(found.shape, np.nan)
@@ -85,7 +86,7 @@ def _on_one_clock(tie: Tie, found: Integers) -> tuple[Reals, Reals]:
     return start, end
 
 
-def _apart(tie: Tie, found: Integers, kinds: tuple[str, ...], times: tuple[Reals, Reals]) -> Mask:
+def _apart(tie: MatchedGroup, found: Integers, kinds: tuple[str, ...], times: tuple[Floats, Floats]) -> Mask:
     """bool[k]: a rank has left before another came, which cannot be in one joint collective."""
     start, end = times
     if len(found) == 0:

@@ -7,21 +7,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.intervals import Nanoseconds
 from analyzer.matching.clock import clock
-from analyzer.matching.clock_line import Reals
 from analyzer.measures.breakdown import UNCLASSIFIED, Breakdown, breakdown
 from analyzer.measures.causes import BLOCKING_CALL
 from analyzer.measures.waits import GroupWaits
-from analyzer.model.events import ABSENT, Activities, Integers, Mask
+from analyzer.model.events import ABSENT, Activities
 from analyzer.model.kind import Cause, Kind
 from analyzer.model.run import Run
 from analyzer.model.trace import Trace
+from analyzer.stats.arrays import Floats, Integers, Mask
 
 NAMES = 5
 """Kernel names that are looked at one by one: those on which the late rank spends most more."""
 
-DOING: dict[str, Callable[[Breakdown], Callable[[Nanoseconds, Nanoseconds], Nanoseconds]]] = {
+DOING: dict[str, Callable[[Breakdown], Callable[[Integers, Integers], Integers]]] = {
     "compute": lambda part: part.term(Kind.COMPUTE).within,
     "movement": lambda part: part.term(Kind.MOVEMENT).within,
     "launch": lambda part: part.causes[Cause.HOST_LAUNCH].within,
@@ -65,9 +64,9 @@ class Approach:
         begun_ns: float64[k, p], the begin on one clock; NaN where missing.
     """
 
-    begin_ns: Nanoseconds
-    end_ns: Nanoseconds
-    begun_ns: Reals
+    begin_ns: Integers
+    end_ns: Integers
+    begun_ns: Floats
 
 
 def approach(run: Run, part: GroupWaits) -> Approach:
@@ -85,7 +84,7 @@ def approach(run: Run, part: GroupWaits) -> Approach:
     return Approach(begin, end, begun)
 
 
-def _last_end(trace: Trace, rows: Integers) -> Nanoseconds:
+def _last_end(trace: Trace, rows: Integers) -> Integers:
     """int64[k]: end of the collectives that started before each row, no later than its start; else the first start."""
     activities = trace.activities
     calls = np.flatnonzero(activities.kind == Kind.COMMUNICATION)
@@ -133,26 +132,26 @@ class _View:
 
     place: int
     chosen: Mask
-    late: Reals
-    begin_ns: Nanoseconds
-    end_ns: Nanoseconds
+    late: Floats
+    begin_ns: Integers
+    end_ns: Integers
     own_ns: float
 
 
-def _apart(table: Reals) -> Reals:
+def _apart(table: Floats) -> Floats:
     """float64[k, p]: less the mean of each call."""
-    apart: Reals = table - table.mean(axis=1, keepdims=True)
+    apart: Floats = table - table.mean(axis=1, keepdims=True)
     return apart
 
 
-def _against(table: Reals, place: int) -> Reals:
+def _against(table: Floats, place: int) -> Floats:
     """float64[k]: one rank less the mean of the others."""
     others = np.delete(table, place, axis=1)
-    against: Reals = table[:, place] - others.mean(axis=1)
+    against: Floats = table[:, place] - others.mean(axis=1)
     return against
 
 
-def _reason(view: _View, what: tuple[str, str, str], spent: Reals, calls: Reals | None) -> Reason:
+def _reason(view: _View, what: tuple[str, str, str], spent: Floats, calls: Floats | None) -> Reason:
     excess = float(np.mean(_against(spent, view.place)[view.chosen]))
     longer = _apart(spent)
     steady = not longer.any() or not view.late.any()
@@ -216,7 +215,7 @@ def _blocking(run: Run, part: GroupWaits, view: _View) -> list[Reason]:
     return found
 
 
-def _call_of(activities: Activities, begin_ns: Nanoseconds, end_ns: Nanoseconds) -> Integers:
+def _call_of(activities: Activities, begin_ns: Integers, end_ns: Integers) -> Integers:
     """int64[n]: the collective before which each activity started, ABSENT where it started before none."""
     call = np.searchsorted(end_ns, activities.start_ns, side="right")
     inside = call < end_ns.size

@@ -12,7 +12,7 @@ from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.links import LATENCY_BYTES, LinkUse, links
 from analyzer.measures.skew import group_waiting
 from analyzer.measures.traffic import Traffic, traffic
-from analyzer.measures.waits import Verdict
+from analyzer.measures.waits import WaitVerdict
 from analyzer.model.run import Run
 from analyzer.units import duration, rate, share, size
 
@@ -100,7 +100,7 @@ def _limited(run: Run, row: Traffic, use: LinkUse, window_ns: int) -> Limited:
     part = row.exposed_ns / window_ns if window_ns else 0.0
     if part < NOTABLE:
         return Limited(use, Limit.LITTLE, f"{row.kind} takes {share(part)} of the window")
-    if waiting and waiting.verdict is Verdict.SKEW:
+    if waiting and waiting.verdict is WaitVerdict.SKEW:
         waited = waiting.wait_ns / max(waiting.wait_ns + waiting.transfer_ns, 1)
         return Limited(use, Limit.WAITING, f"{share(waited)} of the time in {row.kind} is waiting for the last rank")
     if use.band in {"unknown", "implausible"} or use.expected is None or use.message_bytes is None:

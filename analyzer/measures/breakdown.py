@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.intervals import Intervals, Nanoseconds
+from analyzer.intervals import Intervals
 from analyzer.measures.causes import causes
 from analyzer.measures.waits import wait_columns
 from analyzer.model.events import Activities
@@ -15,6 +15,7 @@ from analyzer.model.pattern import Blend
 from analyzer.model.run import Run
 from analyzer.model.trace import Trace
 from analyzer.once import once
+from analyzer.stats.arrays import Integers
 
 UNCLASSIFIED = "other"
 
@@ -50,7 +51,7 @@ class Breakdown:
     causes: dict[Cause, Intervals]
     hidden_communication_ns: int
     hidden_movement_ns: int
-    owned_ns: Nanoseconds
+    owned_ns: Integers
     subclass_ns: dict[tuple[Kind, str], int]
     unclassified_ns: int
     fused_ns: int
@@ -78,7 +79,7 @@ def breakdown(run: Run) -> tuple[Breakdown, ...]:
     return tuple(_split(trace, wait_ns) for trace, wait_ns in zip(run.traces, wait_columns(run), strict=True))
 
 
-def _split(trace: Trace, wait_ns: Nanoseconds) -> Breakdown:
+def _split(trace: Trace, wait_ns: Integers) -> Breakdown:
     activities = trace.activities
     compute = activities.busy(Kind.COMPUTE)
     collectives = activities.kind == Kind.COMMUNICATION
@@ -113,7 +114,7 @@ def _split(trace: Trace, wait_ns: Nanoseconds) -> Breakdown:
     )
 
 
-def _owned(activities: Activities, terms: dict[Kind, Intervals], wait_ns: Nanoseconds) -> Nanoseconds:
+def _owned(activities: Activities, terms: dict[Kind, Intervals], wait_ns: Integers) -> Integers:
     """int64[m]: exclusive time of each activity."""
     owned = np.zeros(len(activities), np.int64)
     kinds = activities.kind
@@ -129,7 +130,7 @@ def _owned(activities: Activities, terms: dict[Kind, Intervals], wait_ns: Nanose
     return owned
 
 
-def _by_subclass(activities: Activities, owned_ns: Nanoseconds) -> dict[tuple[Kind, str], int]:
+def _by_subclass(activities: Activities, owned_ns: Integers) -> dict[tuple[Kind, str], int]:
     """Exclusive time of each subclass."""
     found: dict[tuple[Kind, str], int] = {}
     kinds, subclasses = activities.kind, activities.subclass

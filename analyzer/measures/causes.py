@@ -12,10 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.intervals import Intervals, Nanoseconds
-from analyzer.model.events import ABSENT, Integers, Mask
+from analyzer.intervals import Intervals
+from analyzer.model.events import ABSENT
 from analyzer.model.kind import Cause, Kind
 from analyzer.model.trace import Trace
+from analyzer.stats.arrays import Integers, Mask
 from analyzer.steps.launches import launch_rows
 from analyzer.steps.steps import working_annotations
 
@@ -42,10 +43,10 @@ class _Gaps:
         same_launch: bool[m], the activity before came from the same launch (a graph).
     """
 
-    start_ns: Nanoseconds
-    end_ns: Nanoseconds
-    launch_ns: Nanoseconds
-    launched_ns: Nanoseconds
+    start_ns: Integers
+    end_ns: Integers
+    launch_ns: Integers
+    launched_ns: Integers
     thread: Integers
     known: Mask
     same_launch: Mask
@@ -75,7 +76,7 @@ def causes(trace: Trace, idle: Intervals) -> dict[Cause, Intervals]:
     }
 
 
-def _host_side(trace: Trace, gaps: _Gaps, own: Mask, until_ns: Nanoseconds) -> tuple[Intervals, Intervals, Intervals]:
+def _host_side(trace: Trace, gaps: _Gaps, own: Mask, until_ns: Integers) -> tuple[Intervals, Intervals, Intervals]:
     """Time before the launch: blocked in a call, between steps, and the rest, by the thread that launched."""
     blocking = trace.calls.take(trace.calls.name.where(lambda name: BLOCKING_CALL.search(name) is not None))
     steps = working_annotations(trace)

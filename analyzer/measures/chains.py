@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzer.intervals import Intervals
-from analyzer.model.events import Activities, Integers, Mask
+from analyzer.model.events import Activities
 from analyzer.model.kind import Kind
 from analyzer.model.trace import Trace
+from analyzer.stats.arrays import Integers, Mask
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -22,7 +22,7 @@ Key = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Curve:
+class TimeCurve:
     """Times of one operation over sizes.
 
     Attributes:
@@ -34,7 +34,7 @@ class Curve:
     times_ns: Floats
 
     @classmethod
-    def of(cls, times_ns: Mapping[float, float]) -> Curve:
+    def of(cls, times_ns: Mapping[float, float]) -> TimeCurve:
         """From size → time."""
         sizes = np.array(sorted(times_ns), np.float64)
         raw = np.array([times_ns[size] for size in sizes.tolist()], np.float64)
@@ -56,12 +56,12 @@ class Curve:
         return max(0.0, math.log2(self.sizes[0] / max(size, 1.0)), math.log2(max(size, 1.0) / self.sizes[-1]))
 
 
-def doubt(curve: Curve, size: float) -> float:
+def doubt(curve: TimeCurve, size: float) -> float:
     """Factor from the estimate to the ends of its range."""
     return 1 + INSIDE + OUTSIDE * curve.doublings_outside(size)
 
 
-def read_curves(table: str, size: str, *keys: str) -> dict[Key, Curve]:
+def read_curves(table: str, size: str, *keys: str) -> dict[Key, TimeCurve]:
     """Curves of a table of this package.
 
     Args:
@@ -73,4 +73,6 @@ def read_curves(table: str, size: str, *keys: str) -> dict[Key, Curve]:
     with (files("analyzer") / "data" / table).open(encoding="utf-8") as lines:
         for row in csv.DictReader(lines):
             found[tuple(row[key] for key in keys)][float(row[size])].append(float(row["time_us"]) * 1e3)
-    return {key: Curve.of({at: float(np.median(times)) for at, times in sizes.items()}) for key, sizes in found.items()}
+    return {
+        key: TimeCurve.of({at: float(np.median(times)) for at, times in sizes.items()}) for key, sizes in found.items()
+    }

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from analyzer.measures.curves import Curve, doubt, read_curves
-from analyzer.measures.ring import LL_BASE_NS, LL_HOP_NS, Link, ring_ns
-from analyzer.model.hardware import NETWORK, NVLINK, PCIE, Hardware, LinkFigures, Series
+from analyzer.measures.curves import TimeCurve, doubt, read_curves
+from analyzer.measures.ring import LL_BASE_NS, LL_HOP_NS, RingLink, ring_ns
+from analyzer.model.hardware import NETWORK, NVLINK, PCIE, Hardware, LinkFigures, MeasuredCurve
 from analyzer.schema.finding import Basis
 from analyzer.units import size
 
@@ -58,7 +58,7 @@ _LINKS = {
 """Rung inside a node, and bytes a second that large messages reach there (busbw); from the tables' largest sizes."""
 
 
-_ANY_LINK = Link(LL_BASE_NS, LL_HOP_NS[NETWORK], NETWORK_BYTES_PER_S)
+_ANY_LINK = RingLink(LL_BASE_NS, LL_HOP_NS[NETWORK], NETWORK_BYTES_PER_S)
 """For scaling a measured curve to other ranks where nothing is known of the link but that curve."""
 
 
@@ -135,13 +135,13 @@ def expected(call: Call, device_name: str, site: Hardware = NOTHING_STATED) -> E
     return _of_constants(call, link, is_stated=_is_stated(call, machine, site))
 
 
-def _own(call: Call, device_name: str, site: Hardware) -> Iterator[tuple[Series, Curve]]:
+def _own(call: Call, device_name: str, site: Hardware) -> Iterator[tuple[MeasuredCurve, TimeCurve]]:
     """What the site measured of an operation on as many nodes; engines' own kernels it did not measure."""
     for series in site.series:
         alike = (series.operation, series.nodes) == (call.operation, call.nodes)
         if alike and not call.is_custom and series.device in {"", device_name}:
             pairs = zip(series.message_bytes, series.time_us, strict=True)
-            yield series, Curve.of({float(n_bytes): time_us * 1e3 for n_bytes, time_us in pairs})
+            yield series, TimeCurve.of({float(n_bytes): time_us * 1e3 for n_bytes, time_us in pairs})
 
 
 def _is_stated(call: Call, machine: str, site: Hardware) -> bool:
@@ -172,17 +172,17 @@ def expected_exchange(
 
 
 @cache
-def collective_curves() -> dict[tuple[str, ...], Curve]:
+def collective_curves() -> dict[tuple[str, ...], TimeCurve]:
     """Every measured curve of a collective, by the columns of `COLLECTIVES`."""
     return read_curves("collectives.csv", "message_bytes", *COLLECTIVES)
 
 
 @cache
-def _exchanges() -> dict[tuple[str, ...], Curve]:
+def _exchanges() -> dict[tuple[str, ...], TimeCurve]:
     return read_curves("expert_exchanges.csv", "tokens_per_rank", *EXCHANGES)
 
 
-def _curves(machine: str, call: Call) -> list[tuple[int, Curve]]:
+def _curves(machine: str, call: Call) -> list[tuple[int, TimeCurve]]:
     """Ranks and curve of what was measured on a machine by the same means, the first choice of each first."""
     found = []
     for key in sorted(collective_curves(), key=_choice):
@@ -201,7 +201,7 @@ def _choice(key: tuple[str, ...]) -> tuple[bool, bool, tuple[str, ...]]:
     return launch == "eager", "custom" in implementation and not implementation.startswith("vllm"), key
 
 
-def _of_table(call: Call, machine: str, found: Curve) -> Expected:
+def _of_table(call: Call, machine: str, found: TimeCurve) -> Expected:
     time_ns, factor = found.at(call.message_bytes), doubt(found, call.message_bytes)
     beyond = found.doublings_outside(call.message_bytes)
     says = f"measured on {call.ranks} ranks of {machine}"
@@ -211,7 +211,7 @@ def _of_table(call: Call, machine: str, found: Curve) -> Expected:
     return Expected(time_ns, time_ns / factor, time_ns * factor, "table", says)
 
 
-def _scaled(call: Call, machine: str, link: Link, ranks: int, found: Curve) -> Expected:
+def _scaled(call: Call, machine: str, link: RingLink, ranks: int, found: TimeCurve) -> Expected:
     grown = ring_ns(link, call.operation, call.message_bytes, call.ranks) / ring_ns(
         link, call.operation, call.message_bytes, ranks
     )
@@ -220,7 +220,7 @@ def _scaled(call: Call, machine: str, link: Link, ranks: int, found: Curve) -> E
     return Expected(time_ns, time_ns / factor, time_ns * factor, "line", says)
 
 
-def _of_constants(call: Call, link: Link, *, is_stated: bool) -> Expected:
+def _of_constants(call: Call, link: RingLink, *, is_stated: bool) -> Expected:
     time_ns = ring_ns(link, call.operation, call.message_bytes, call.ranks)
     is_guessed = call.nodes > 1 and not is_stated
     link_says = (
@@ -239,7 +239,7 @@ def _rung(machine: str, nodes: int, site: Hardware) -> str:
     return known or next((name for name in (NVLINK, PCIE) if name in site.links), "")
 
 
-def _link(machine: str, call: Call, site: Hardware) -> Link | None:
+def _link(machine: str, call: Call, site: Hardware) -> RingLink | None:
     """The link whose constants a ring on these nodes has; None where nothing is known of it."""
     near = _stated(machine, _rung(machine, 1, site), site)
     if call.nodes == 1:
@@ -250,16 +250,16 @@ def _link(machine: str, call: Call, site: Hardware) -> Link | None:
     return _over_nodes(call, near or far, far, is_stated=NETWORK in site.links)
 
 
-def _stated(machine: str, rung: str, site: Hardware) -> Link | None:
+def _stated(machine: str, rung: str, site: Hardware) -> RingLink | None:
     own = site.links.get(rung, LinkFigures())
     shipped = NETWORK_BYTES_PER_S if rung == NETWORK else _LINKS.get(machine, ("", None))[1]
     bytes_per_s = own.gigabytes_per_s * 1e9 if own.gigabytes_per_s else shipped
     if not rung or bytes_per_s is None:
         return None
-    return Link(LL_BASE_NS, own.hop_us * 1e3 if own.hop_us else LL_HOP_NS[rung], bytes_per_s)
+    return RingLink(LL_BASE_NS, own.hop_us * 1e3 if own.hop_us else LL_HOP_NS[rung], bytes_per_s)
 
 
-def _over_nodes(call: Call, near: Link, far: Link, *, is_stated: bool) -> Link:
+def _over_nodes(call: Call, near: RingLink, far: RingLink, *, is_stated: bool) -> RingLink:
     """A ring over nodes: one hop in `ranks / nodes` leaves a node; all NICs of a node carry a reduction or a gather.
 
     What a site states of its network is bus bandwidth, the NICs together; what ships is one NIC a rank. Exchanges
@@ -269,4 +269,4 @@ def _over_nodes(call: Call, near: Link, far: Link, *, is_stated: bool) -> Link:
     hop_ns = ((call.ranks - call.nodes) * near.hop_ns + (call.nodes - 1) * far.hop_ns) / hops
     is_shared = call.operation in {"all_reduce", "all_gather", "reduce_scatter"} and not is_stated
     nics = call.ranks / call.nodes if is_shared else 1.0
-    return Link(far.base_ns, hop_ns, min(near.bytes_per_s, nics * far.bytes_per_s))
+    return RingLink(far.base_ns, hop_ns, min(near.bytes_per_s, nics * far.bytes_per_s))

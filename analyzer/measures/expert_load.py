@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzer.measures.breakdown import breakdown
-from analyzer.measures.experts import NEGLIGIBLE, Cause, Load, imbalance, load, ranks_of
-from analyzer.model.events import ABSENT, Integers
+from analyzer.measures.experts import NEGLIGIBLE, ImbalanceCause, RankLoad, imbalance, load, ranks_of
+from analyzer.model.events import ABSENT
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.once import once
 from analyzer.schema.finding import Basis
-from analyzer.stats.arrays import Floats
+from analyzer.stats.arrays import Floats, Integers
 from analyzer.steps.steps import steps
 from analyzer.units import duration
 
@@ -39,7 +39,7 @@ class ExpertLoad:
     ranks: tuple[int, ...]
     source: str
     basis: Basis
-    load: Load
+    load: RankLoad
     lost_ns: int | None
     exchange_ns: int
 
@@ -48,9 +48,9 @@ class ExpertLoad:
         """Imbalance, why, and what it costs."""
         told = self.load
         why = {
-            Cause.BALANCED: "balanced",
-            Cause.NOISE: "chance, which no placement removes",
-            Cause.SKEW: "skew, which lasts over steps",
+            ImbalanceCause.BALANCED: "balanced",
+            ImbalanceCause.NOISE: "chance, which no placement removes",
+            ImbalanceCause.SKEW: "skew, which lasts over steps",
         }[told.cause]
         cost = "" if self.lost_ns is None else f"; balanced experts would save at most {duration(self.lost_ns)} a step"
         return (
@@ -112,12 +112,18 @@ def _lost(time_ns: Floats) -> int | None:
     return int(np.mean(time_ns.max(axis=1) - time_ns.mean(axis=1)))
 
 
-def _of_times(time_ns: Floats) -> Load:
+def _of_times(time_ns: Floats) -> RankLoad:
     """Imbalance of times: what lasts over steps is skew, what does not is chance."""
     whole = np.rint(time_ns).astype(np.int64)
     now, lasting = imbalance(whole), imbalance(whole.sum(axis=0))
-    cause = Cause.BALANCED if now < NEGLIGIBLE else Cause.SKEW if lasting >= NEGLIGIBLE else Cause.NOISE
-    return Load(now, lasting, 1.0, cause)
+    cause = (
+        ImbalanceCause.BALANCED
+        if now < NEGLIGIBLE
+        else ImbalanceCause.SKEW
+        if lasting >= NEGLIGIBLE
+        else ImbalanceCause.NOISE
+    )
+    return RankLoad(now, lasting, 1.0, cause)
 
 
 def _received(run: Run, members: list[int]) -> Integers | None:

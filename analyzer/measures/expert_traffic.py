@@ -14,7 +14,7 @@ FEW_TOKENS = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Routing:
+class ExpertRouting:
     """One mixture-of-experts layer in one step.
 
     Attributes:
@@ -41,13 +41,13 @@ def token_bytes(hidden: int, *, fp8: bool) -> int:
     return hidden + 4 * hidden // SCALE_BLOCK if fp8 else 2 * hidden
 
 
-def dispatch_bytes(layer: Routing) -> float:
+def dispatch_bytes(layer: ExpertRouting) -> float:
     """Bytes that one rank sends to others, a copy for each expert: T·k·h·(R-1)/R."""
     sent = layer.tokens * layer.topk * token_bytes(layer.hidden, fp8=layer.fp8)
     return sent * (layer.ranks - 1) / layer.ranks
 
 
-def combine_bytes(layer: Routing) -> float:
+def combine_bytes(layer: ExpertRouting) -> float:
     """Bytes that one rank gets back: the same copies in bf16."""
     return layer.tokens * layer.topk * token_bytes(layer.hidden, fp8=False) * (layer.ranks - 1) / layer.ranks
 
@@ -58,23 +58,23 @@ def remote_nodes(experts: int, topk: int, nodes: int) -> float:
     return (nodes - 1) * (1 - missed)
 
 
-def network_bytes(layer: Routing) -> float:
+def network_bytes(layer: ExpertRouting) -> float:
     """Bytes that one rank's dispatch sends between nodes, one copy a node."""
     copies = remote_nodes(layer.experts, layer.topk, layer.nodes)
     return layer.tokens * copies * token_bytes(layer.hidden, fp8=layer.fp8)
 
 
-def low_latency_bytes(layer: Routing) -> int:
+def low_latency_bytes(layer: ExpertRouting) -> int:
     """Bytes of one rank's dispatch in DeepEP's low-latency form, local copies included: a message an expert."""
     return layer.tokens * layer.topk * (LOW_LATENCY_HEADER + token_bytes(layer.hidden, fp8=layer.fp8))
 
 
-def gather_bytes(layer: Routing) -> float:
+def gather_bytes(layer: ExpertRouting) -> float:
     """Bytes that one rank receives where all tokens are gathered to all ranks, in bf16; the way back is as much."""
     return (layer.ranks - 1) * layer.tokens * token_bytes(layer.hidden, fp8=False)
 
 
-def backend(layer: Routing) -> str:
+def backend(layer: ExpertRouting) -> str:
     """The exchange that the sizes speak for, by vLLM's name for --all2all-backend."""
     if layer.nodes == 1 and gather_bytes(layer) <= dispatch_bytes(layer):
         return "allgather_reducescatter"

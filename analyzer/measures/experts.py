@@ -10,8 +10,7 @@ from enum import Enum
 import numpy as np
 
 from analyzer.errors import UsageError
-from analyzer.model.events import Integers
-from analyzer.stats.arrays import Floats
+from analyzer.stats.arrays import Floats, Integers
 from analyzer.stats.tests import chi_squared_tail
 
 NEGLIGIBLE = 1.05
@@ -20,7 +19,7 @@ CHANCE = 1e-3
 """Probability that random routing looks as uneven, below which skew is named."""
 
 
-class Cause(str, Enum):
+class ImbalanceCause(str, Enum):
     """Why ranks are loaded unevenly."""
 
     BALANCED = "balanced"
@@ -29,7 +28,7 @@ class Cause(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class RankLoad:
     """How evenly tokens fall on ranks.
 
     Attributes:
@@ -42,17 +41,17 @@ class Load:
     imbalance: float
     lasting: float
     random: float
-    cause: Cause
+    cause: ImbalanceCause
 
     @property
     def advice(self) -> tuple[str, ...]:
         """What to do, in terms of the engines' settings."""
-        if self.cause is Cause.SKEW:
+        if self.cause is ImbalanceCause.SKEW:
             return (
                 "Rebalance with redundant experts (vLLM --enable-eplb, SGLang --enable-eplb).",
                 "Measure with real prompts: random tokens understate skew.",
             )
-        if self.cause is Cause.NOISE:
+        if self.cause is ImbalanceCause.NOISE:
             return (
                 "Put more tokens into a step: larger batches, or fewer expert-parallel ranks.",
                 "Do not rebalance: no placement removes chance.",
@@ -100,7 +99,7 @@ def random_imbalance(ranks: int, tokens: float) -> float:
     return 1.0 if ranks == 1 else 1 + math.sqrt(2 * math.log(ranks) / tokens)
 
 
-def load(counts: Integers) -> Load:
+def load(counts: Integers) -> RankLoad:
     """How uneven the ranks are, and whether chance explains it.
 
     Random routing to distinct experts scatters the ranks' sums less than independent tokens would, so that a
@@ -120,11 +119,11 @@ def load(counts: Integers) -> Load:
     distance = float(((sums - mean) ** 2 / mean).sum())
     chance = chi_squared_tail(distance, sums.size - len(sums)) if counts.shape[-1] > 1 else 1.0
     if now < NEGLIGIBLE:
-        cause = Cause.BALANCED
+        cause = ImbalanceCause.BALANCED
     else:
-        cause = Cause.SKEW if chance < CHANCE and lasting >= NEGLIGIBLE else Cause.NOISE
+        cause = ImbalanceCause.SKEW if chance < CHANCE and lasting >= NEGLIGIBLE else ImbalanceCause.NOISE
     tokens = float(counts[counts.sum(-1) > 0].mean())
-    return Load(now, lasting, random_imbalance(counts.shape[-1], tokens), cause)
+    return RankLoad(now, lasting, random_imbalance(counts.shape[-1], tokens), cause)
 
 
 def rebalanced(counts: Integers, ranks: int, redundant: int = 0) -> float:

@@ -16,13 +16,14 @@ from analyzer.measures.breakdown import Breakdown, breakdown
 from analyzer.measures.links import links
 from analyzer.measures.moves import RUNG
 from analyzer.measures.traffic import Keys, call_keys, message_bytes, traffic
-from analyzer.model.events import ABSENT, Integers, Mask
+from analyzer.model.events import ABSENT
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.model.topology import NETWORK, PCIE, PEER, SOCKET
 from analyzer.model.trace import Trace
 from analyzer.once import once
 from analyzer.schema.finding import Basis
+from analyzer.stats.arrays import Integers, Mask
 from analyzer.steps.steps import RankSteps, steps
 
 BETWEEN = "between ranks, "

@@ -17,7 +17,7 @@ from analyzer.errors import MissingEvidenceError
 from analyzer.matching.collectives import match
 from analyzer.measures.expected import Call, Expected, expected
 from analyzer.measures.traffic import Traffic, traffic
-from analyzer.measures.waits import GroupWaits, Verdict, waits
+from analyzer.measures.waits import GroupWaits, WaitVerdict, waits
 from analyzer.model.events import ABSENT
 from analyzer.model.run import Run
 from analyzer.model.topology import NETWORK
@@ -199,7 +199,7 @@ def _rung(run: Run, ranks: tuple[int, ...], nodes: int | None) -> str:
 
 def _transfer(part: GroupWaits | None, row: Traffic) -> tuple[int | None, int | None]:
     """Median transfer of one call, and its message: the size nearest to the row's median."""
-    if part is None or part.verdict is Verdict.INCONCLUSIVE:
+    if part is None or part.verdict is WaitVerdict.INCONCLUSIVE:
         return None, row.message_bytes
     chosen = np.array([kind == row.kind for kind in part.group.kind], np.bool_)
     sizes = part.group.size_bytes[chosen]

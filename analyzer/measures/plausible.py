@@ -13,9 +13,10 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from analyzer.intervals import Intervals
-from analyzer.model.events import ABSENT, Activities, Events, Integers, Mask
+from analyzer.model.events import ABSENT, Activities, Events
 from analyzer.model.run import Run
 from analyzer.model.trace import Note, Trace
+from analyzer.stats.arrays import Integers, Mask
 from analyzer.steps.launches import launch_rows
 from analyzer.steps.steps import Phase, step_summary
 from analyzer.units import count, duration

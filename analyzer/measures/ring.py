@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class RingLink:
     """One rung as NCCL's tuning sees it.
 
     Attributes:
@@ -28,7 +28,7 @@ _SHARES = {"all_reduce": 2.0, "all_gather": 1.0, "reduce_scatter": 1.0, "all_to_
 """How often the whole message passes a ring."""
 
 
-def ring_ns(link: Link, operation: str, message_bytes: float, ranks: int) -> float:
+def ring_ns(link: RingLink, operation: str, message_bytes: float, ranks: int) -> float:
     """Nanoseconds of one call on a ring: base + steps × hop + share × (n - 1)/n × S/B.
 
     Args:

@@ -11,15 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzer.errors import MissingEvidenceError
-from analyzer.intervals import Nanoseconds
 from analyzer.matching.clock import clock
-from analyzer.matching.clock_line import Reals
 from analyzer.measures.arrival import Approach, Reason, approach, reasons
 from analyzer.measures.traffic import Traffic
-from analyzer.measures.waits import GroupWaits, Verdict, judge, waits
-from analyzer.model.events import Mask
+from analyzer.measures.waits import GroupWaits, WaitVerdict, judge, waits
 from analyzer.model.run import Run
 from analyzer.once import once
+from analyzer.stats.arrays import Floats, Integers, Mask
 from analyzer.stats.tests import binomial_tail, wilson_interval
 
 PERSISTENT = 0.5
@@ -43,7 +41,7 @@ class Waiting:
     ranks: tuple[int, ...]
     wait_ns: int
     transfer_ns: int
-    verdict: Verdict
+    verdict: WaitVerdict
     reason: str
 
 
@@ -61,7 +59,7 @@ def group_waiting(run: Run, row: Traffic) -> Waiting | None:
     rows = np.array([kind == row.kind for kind in part.group.kind], np.bool_)
     wait_ns, length_ns = int(part.wait_ns[rows].sum()), int(part.duration_ns[rows].sum())
     verdict, reason = part.verdict, part.reason
-    if verdict is not Verdict.INCONCLUSIVE and not part.is_lower_bound:
+    if verdict is not WaitVerdict.INCONCLUSIVE and not part.is_lower_bound:
         verdict, reason = judge(wait_ns, length_ns)
     n = len(part.group.ranks)
     return Waiting(part.group.ranks, wait_ns // n, (length_ns - wait_ns) // n, verdict, reason)
@@ -142,14 +140,14 @@ def late_rank(run: Run) -> LateRank | None:
     return next((late for late in late_ranks(run) if late.is_persistent and late.is_own), None)
 
 
-def wait_matrix(run: Run) -> Nanoseconds:
+def wait_matrix(run: Run) -> Integers:
     """int64[n, n] over `run.traces`: what the rank of the row waited while that of the column was last.
 
     Raises:
         MissingEvidenceError: waiting cannot be told.
     """
     common = clock(run)
-    matrix: Nanoseconds = np.zeros((len(run.traces), len(run.traces)), np.int64)
+    matrix: Integers = np.zeros((len(run.traces), len(run.traces)), np.int64)
     for part in waits(run).groups:
         if not common.is_common(*part.group.traces):
             continue
@@ -159,10 +157,10 @@ def wait_matrix(run: Run) -> Nanoseconds:
     return matrix
 
 
-def _last(start_ns: Reals) -> Nanoseconds:
+def _last(start_ns: Floats) -> Integers:
     """int64[k]: place of the last arrival of each collective."""
     arrived = np.where(np.isnan(start_ns), -np.inf, start_ns)
-    place: Nanoseconds = np.argmax(arrived, axis=1).astype(np.int64)
+    place: Integers = np.argmax(arrived, axis=1).astype(np.int64)
     return place
 
 
@@ -216,7 +214,7 @@ def _interval(times: int, calls: int) -> tuple[float, float]:
     return wilson_interval(times, calls, CONFIDENCE)
 
 
-def _own_share(start_ns: Reals, way: Approach, last: Nanoseconds) -> Reals:
+def _own_share(start_ns: Floats, way: Approach, last: Integers) -> Floats:
     """float64[k]: of how late the last rank comes, against the middle of the others, the part since it began."""
     rows = np.arange(len(last))
     others: Mask = np.ones(start_ns.shape, np.bool_)

@@ -8,11 +8,11 @@ import numpy as np
 
 from analyzer.measures.breakdown import Breakdown, breakdown
 from analyzer.measures.pipeline import Pipeline, pipeline
-from analyzer.model.events import ABSENT, Integers, Mask
+from analyzer.model.events import ABSENT
 from analyzer.model.run import Run
 from analyzer.model.trace import Trace
 from analyzer.once import once
-from analyzer.stats.arrays import Floats
+from analyzer.stats.arrays import Floats, Integers, Mask
 from analyzer.steps.rank_steps import RankSteps
 from analyzer.steps.steps import steps
 from analyzer.units import duration, share

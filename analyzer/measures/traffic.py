@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzer.measures.breakdown import breakdown
-from analyzer.model.events import ABSENT, Integers, Mask
+from analyzer.model.events import ABSENT
 from analyzer.model.kind import Kind
 from analyzer.model.pattern import Blend
 from analyzer.model.run import Run
 from analyzer.model.trace import Trace
 from analyzer.once import once
+from analyzer.stats.arrays import Integers, Mask
 
 Keys = dict[tuple[str, tuple[int, ...], str], Mask]
 """Kind, ranks of the group and its name → bool[n] over the activities of a trace."""

@@ -19,17 +19,16 @@ from enum import Enum
 import numpy as np
 
 from analyzer.errors import MissingEvidenceError
-from analyzer.intervals import Nanoseconds
 from analyzer.matching.clock import Clock, clock
-from analyzer.matching.clock_line import Reals
 from analyzer.matching.collectives import Group, match
-from analyzer.model.events import ABSENT, Mask
+from analyzer.model.events import ABSENT
 from analyzer.model.run import Run
 from analyzer.once import once
+from analyzer.stats.arrays import Floats, Integers, Mask
 from analyzer.units import count, duration, share
 
 
-class Verdict(str, Enum):
+class WaitVerdict(str, Enum):
     """What the time of a group's collectives is."""
 
     TRANSFER = "transfer"
@@ -65,16 +64,16 @@ class GroupWaits:
     """
 
     group: Group
-    start_ns: Reals
-    wait_ns: Nanoseconds
-    duration_ns: Nanoseconds
+    start_ns: Floats
+    wait_ns: Integers
+    duration_ns: Integers
     by_arrival_ns: int | None
     by_shortest_ns: int
     is_by_arrival: bool
     is_lower_bound: bool
     error_ns: int
     agrees: bool | None
-    verdict: Verdict
+    verdict: WaitVerdict
     reason: str
 
     @property
@@ -93,7 +92,7 @@ class Waits:
         method: in words, with the clock and its error.
     """
 
-    wait_ns: tuple[Nanoseconds, ...]
+    wait_ns: tuple[Integers, ...]
     groups: tuple[GroupWaits, ...]
     method: str
 
@@ -125,10 +124,10 @@ def is_told(run: Run, *kinds: str) -> bool:
         groups = [part for part in waits(run).groups if set(kinds) & set(part.group.kinds)]
     except MissingEvidenceError:
         return False
-    return bool(groups) and all(part.verdict is not Verdict.INCONCLUSIVE for part in groups)
+    return bool(groups) and all(part.verdict is not WaitVerdict.INCONCLUSIVE for part in groups)
 
 
-def wait_columns(run: Run) -> tuple[Nanoseconds, ...]:
+def wait_columns(run: Run) -> tuple[Integers, ...]:
     """Waiting of every activity, aligned with each trace's activities; zeros where it cannot be told from transfer."""
     try:
         return waits(run).wait_ns
@@ -165,7 +164,7 @@ def _group(run: Run, common: Clock, group: Group) -> GroupWaits:
     )
 
 
-def _columns(run: Run, common: Clock, group: Group, present: Mask) -> tuple[Reals, Nanoseconds]:
+def _columns(run: Run, common: Clock, group: Group, present: Mask) -> tuple[Floats, Integers]:
     """float64[k, p] starts on one clock, NaN where missing; int64[k, p] durations, 0 where missing."""
     start, length = np.full(present.shape, np.nan), np.zeros(present.shape, np.int64)
     for place, at in enumerate(group.traces):
@@ -176,17 +175,17 @@ def _columns(run: Run, common: Clock, group: Group, present: Mask) -> tuple[Real
     return start, length
 
 
-def _by_arrival(start: Reals, length: Nanoseconds, error_ns: int, by_shortest: Nanoseconds) -> Nanoseconds:
+def _by_arrival(start: Floats, length: Integers, error_ns: int, by_shortest: Integers) -> Integers:
     """int64[k, p]: latest start less own start, within the call; of calls that a rank left early, by shortest."""
     latest = np.nanmax(start, axis=1, keepdims=True)
     early = np.where(np.isnan(start), 0.0, latest - start)
     waiting = np.clip(np.rint(early), 0, length).astype(np.int64)
     left_early = np.nanmin(start + length, axis=1, keepdims=True) < latest - error_ns
-    chosen: Nanoseconds = np.where(left_early, by_shortest, waiting)
+    chosen: Integers = np.where(left_early, by_shortest, waiting)
     return chosen
 
 
-def _clock_allows(common: Clock, by_arrival: Nanoseconds, by_shortest: Nanoseconds, present: Mask) -> bool:
+def _clock_allows(common: Clock, by_arrival: Integers, by_shortest: Integers, present: Mask) -> bool:
     """Whether the clock's error is small against a call's wait by either method."""
     calls = max(int(np.count_nonzero(present)), 1)
     return common.error_ns <= max(int(by_arrival.sum()), int(by_shortest.sum())) / calls
@@ -199,7 +198,7 @@ def _agree(totals: tuple[int | None, int], error_ns: int) -> bool | None:
     return abs(by_arrival - by_shortest) <= max(error_ns, AGREE * max(by_arrival, by_shortest))
 
 
-def _ends_apart(end: Reals, error_ns: int) -> str:
+def _ends_apart(end: Floats, error_ns: int) -> str:
     """Why two methods may not agree: ranks that leave a collective apart waited for other ranks, or for other data."""
     apart_ns = int(np.median(np.nanmax(end, axis=1) - np.nanmin(end, axis=1)))
     if apart_ns <= error_ns:
@@ -210,34 +209,36 @@ def _ends_apart(end: Reals, error_ns: int) -> str:
     )
 
 
-def judge(waiting_ns: int, duration_ns: int) -> tuple[Verdict, str]:
+def judge(waiting_ns: int, duration_ns: int) -> tuple[WaitVerdict, str]:
     """What so much waiting in so much time is called."""
     waiting = waiting_ns / max(duration_ns, 1)
     if waiting >= MOSTLY:
-        return Verdict.SKEW, f"{share(waiting)} of its time is waiting for the last rank"
+        return WaitVerdict.SKEW, f"{share(waiting)} of its time is waiting for the last rank"
     if waiting < HARDLY:
-        return Verdict.TRANSFER, f"{share(1 - waiting)} of its time is transfer"
-    return Verdict.MIXED, f"{share(waiting)} of its time is waiting"
+        return WaitVerdict.TRANSFER, f"{share(1 - waiting)} of its time is transfer"
+    return WaitVerdict.MIXED, f"{share(waiting)} of its time is waiting"
 
 
 def _verdict(
     group: Group,
-    used: Nanoseconds,
-    length: Nanoseconds,
+    used: Integers,
+    length: Integers,
     totals: tuple[int | None, int],
     agrees: bool | None,  # noqa: FBT001 (None: there is nothing to agree)
-) -> tuple[Verdict, str]:
+) -> tuple[WaitVerdict, str]:
     verdict, reason = judge(int(used.sum()), int(length.sum()))
     if agrees is False and totals[0] is not None:
         by_arrival, by_shortest = totals
         return (
-            Verdict.INCONCLUSIVE,
+            WaitVerdict.INCONCLUSIVE,
             f"arrival says {duration(by_arrival or 0)}, shortest duration {duration(by_shortest)}: they do not agree",
         )
     if group.absent:
         lacking = f"{count(len(group.absent), 'rank')} of {group.size} without a trace: waiting is a lower bound"
         return (
-            (verdict, f"{reason} at least; {lacking}") if verdict is Verdict.SKEW else (Verdict.INCONCLUSIVE, lacking)
+            (verdict, f"{reason} at least; {lacking}")
+            if verdict is WaitVerdict.SKEW
+            else (WaitVerdict.INCONCLUSIVE, lacking)
         )
     return verdict, reason
 

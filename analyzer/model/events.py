@@ -8,13 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analyzer.intervals import Intervals, Nanoseconds
+from analyzer.intervals import Intervals
 from analyzer.model.kind import Kind
 from analyzer.model.pattern import Blend, Pattern
-
-Integers = npt.NDArray[np.int64]
-Codes = npt.NDArray[np.int32]
-Mask = npt.NDArray[np.bool_]
+from analyzer.stats.arrays import Codes, Integers, Mask
 
 ABSENT = -1
 """An integer that the trace does not hold (correlation, bytes, sequence number, peer)."""
@@ -72,8 +69,8 @@ class Events:
     """
 
     name: Labels
-    start_ns: Nanoseconds
-    end_ns: Nanoseconds
+    start_ns: Integers
+    end_ns: Integers
     process: Integers
     lane: Integers
     correlation: Integers
@@ -92,7 +89,7 @@ class Events:
         return len(self.name)
 
     @property
-    def duration_ns(self) -> Nanoseconds:
+    def duration_ns(self) -> Integers:
         """int64[n]."""
         return self.end_ns - self.start_ns
 
@@ -104,9 +101,7 @@ class Events:
         """The instants at which at least one of them runs."""
         return Intervals.from_arrays(self.start_ns, self.end_ns)
 
-    def _taken(
-        self, rows: Mask | Integers | slice
-    ) -> tuple[Labels, Nanoseconds, Nanoseconds, Integers, Integers, Integers]:
+    def _taken(self, rows: Mask | Integers | slice) -> tuple[Labels, Integers, Integers, Integers, Integers, Integers]:
         columns = (self.start_ns, self.end_ns, self.process, self.lane, self.correlation)
         start, end, process, lane, correlation = (column[rows] for column in columns)
         return self.name.take(rows), start, end, process, lane, correlation

@@ -23,7 +23,7 @@ class LinkFigures:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class MeasuredCurve:
     """Times of one collective over message sizes, measured on the site.
 
     Attributes:
@@ -55,4 +55,4 @@ class Hardware:
     """
 
     links: dict[str, LinkFigures] = field(default_factory=dict)
-    series: tuple[Series, ...] = ()
+    series: tuple[MeasuredCurve, ...] = ()

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from analyzer.intervals import Intervals
-from analyzer.model.events import Activities, Events, Integers, Labels
+from analyzer.model.events import Activities, Events, Labels
+from analyzer.stats.arrays import Integers
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,11 @@ import numpy as np
 
 from analyzer.errors import MissingEvidenceError
 from analyzer.intervals import Intervals
-from analyzer.model.events import Mask
 from analyzer.model.handover import Counted, Message
 from analyzer.model.run import Run
 from analyzer.pd.pools import prefilling, spans, steps_of, working
 from analyzer.schema.finding import Basis
+from analyzer.stats.arrays import Mask
 from analyzer.steps.steps import Phase, RankSteps
 
 TERMS = ("prefill", "transfer", "recompute", "queue", "handshake", "unexplained", "first_decode")

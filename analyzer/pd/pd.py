@@ -24,7 +24,7 @@ _NO_POOLS: tuple[Pool, ...] = ()
 _NO_TERMS: tuple[VerdictTerm, ...] = ()
 
 
-class Row(msgspec.Struct, frozen=True):
+class HandOverRow(msgspec.Struct, frozen=True):
     """A hand-over of the ledger; `terms` add up to `total_ns`."""
 
     name: str
@@ -85,7 +85,7 @@ class Pd(msgspec.Struct, frozen=True):
     prefill: str
     decode: str
     colocated: str | None
-    ledger: tuple[Row, ...]
+    ledger: tuple[HandOverRow, ...]
     transfer: Transfer
     double_prefill: DoublePrefill
     pools: tuple[Busy, ...]
@@ -201,9 +201,11 @@ def _names(terms: list[VerdictTerm], how: str) -> str:
     return ", ".join(term.name for term in terms if term.how == how)
 
 
-def _row(each: HandOver) -> Row:
+def _row(each: HandOver) -> HandOverRow:
     rate = each.size_bytes * 1e9 / each.transfer_ns if each.transfer_ns else None
-    return Row(each.name, each.total_ns, dict(each.terms), each.hidden_ns, each.size_bytes, rate, each.basis.value)
+    return HandOverRow(
+        each.name, each.total_ns, dict(each.terms), each.hidden_ns, each.size_bytes, rate, each.basis.value
+    )
 
 
 def _moved(pair: Pair, handed: tuple[HandOver, ...]) -> Counted | None:

@@ -9,8 +9,9 @@ import numpy as np
 
 from analyzer.errors import MissingEvidenceError
 from analyzer.intervals import Intervals
-from analyzer.model.events import ABSENT, Mask
+from analyzer.model.events import ABSENT
 from analyzer.model.run import Run
+from analyzer.stats.arrays import Mask
 from analyzer.steps.steps import Phase, RankSteps, steps
 
 FULL_SHARE = 0.85

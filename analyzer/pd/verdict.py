@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.model.events import ABSENT, Mask
+from analyzer.model.events import ABSENT
 from analyzer.model.handover import Counted
 from analyzer.model.run import Run
 from analyzer.pd.ledger import HandOver, Pair
 from analyzer.pd.pools import decode_steps, ranks_of, steps_of
 from analyzer.schema.finding import Basis
+from analyzer.stats.arrays import Mask
 from analyzer.steps.steps import Phase, RankSteps
 
 DESCRIPTOR_NS = 3_400

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from analyzer.pd.pd import Pd, Row
+from analyzer.pd.pd import HandOverRow, Pd
 from analyzer.render.compare.markdown import fold, table
 from analyzer.render.console import printed
 from analyzer.render.formats.markdown import text as escaped
@@ -101,7 +101,7 @@ def _facts(found: Pd) -> Iterator[str]:
     yield f"pool that binds: {found.binding}{f' ({busy}; measured)' if busy else ''}"
 
 
-def _ledger(rows: tuple[Row, ...]) -> Iterator[tuple[str, ...]]:
+def _ledger(rows: tuple[HandOverRow, ...]) -> Iterator[tuple[str, ...]]:
     whole = sum(row.total_ns for row in rows)
     for name, title in _NAMES.items():
         values = [row.terms[name] for row in rows]

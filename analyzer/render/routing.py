@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from analyzer import units
-from analyzer.routing.outcome import Outcome
+from analyzer.routing.outcome import PolicyOutcome
 from analyzer.routing.routing import Routing
 from analyzer.routing.service import Service
 from analyzer.schema.finding import Basis
@@ -101,7 +101,7 @@ def verdict(found: Routing) -> str:
     return "; ".join((*clauses, _price(head, found.setup.workers)))
 
 
-def _price(head: Outcome, workers: int) -> str:
+def _price(head: PolicyOutcome, workers: int) -> str:
     busiest = head.busiest_share or 0.0
     if busiest * workers < _EVEN_SHARE:
         return "price: none, the requests stay evenly spread"
@@ -109,7 +109,7 @@ def _price(head: Outcome, workers: int) -> str:
     return f"price: the busiest worker serves {units.share(busiest)} of the requests, {even} would be even"
 
 
-def _named(each: Outcome) -> str:
+def _named(each: PolicyOutcome) -> str:
     name = _NAMES[each.policy]
     return name[0].upper() + name[1:]
 
@@ -125,7 +125,7 @@ def _table(found: Routing) -> Table:
     return table
 
 
-def _row(each: Outcome, ceiling: float) -> tuple[str, ...]:
+def _row(each: PolicyOutcome, ceiling: float) -> tuple[str, ...]:
     return (
         _NAMES[each.policy],
         units.share(each.hit_rate),
@@ -160,7 +160,7 @@ def _model(service: Service) -> str:
     )
 
 
-def _figures(each: Outcome) -> dict[str, Any]:
+def _figures(each: PolicyOutcome) -> dict[str, Any]:
     return {
         "hit_rate": each.hit_rate,
         "basis": each.basis.value,

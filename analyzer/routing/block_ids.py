@@ -7,7 +7,8 @@ from hashlib import blake2b
 
 import numpy as np
 
-from analyzer.model.events import ABSENT, Integers
+from analyzer.model.events import ABSENT
+from analyzer.stats.arrays import Integers
 
 _HASH_BYTES = 8  # 64 bits: two of ten million blocks collide with a chance of 3 in a million
 _WORD_MASK = (1 << 64) - 1
@@ -16,7 +17,7 @@ _SPARSE = 4  # times as many possible ids as blocks: up to there a table is quic
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Chain:
+class BlockChain:
     """Blocks of all requests, each named by itself and all blocks before it.
 
     Attributes:
@@ -56,7 +57,7 @@ def wrapped_integers(values: list[int]) -> Integers:
         return np.array([value & _WORD_MASK for value in values], np.uint64).view(np.int64)
 
 
-def chained(ids: Integers, first: Integers) -> Chain:
+def chained(ids: Integers, first: Integers) -> BlockChain:
     """One id for one block behind one prefix.
 
     A log of prefix hashes passes through, renumbered. Where an id follows different blocks in different places, all
@@ -72,9 +73,9 @@ def chained(ids: Integers, first: Integers) -> Chain:
     a_parent = np.empty(known, np.int64)
     a_parent[dense] = before
     if np.array_equal(before, a_parent[dense]):
-        return Chain(dense, known, known)
+        return BlockChain(dense, known, known)
     block, distinct = _renamed(dense, first, known)
-    return Chain(block, distinct, known)
+    return BlockChain(block, distinct, known)
 
 
 def _dense(ids: Integers) -> tuple[Integers, int]:

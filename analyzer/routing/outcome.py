@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.intervals import Nanoseconds
-from analyzer.model.events import ABSENT, Integers
+from analyzer.model.events import ABSENT
 from analyzer.routing.paths import Paths
 from analyzer.routing.replay import Replay, Work
 from analyzer.routing.request_log import RequestLog
 from analyzer.routing.service import Service
 from analyzer.schema.finding import Basis
+from analyzer.stats.arrays import Integers
 
 _TAIL_PERCENT = 99
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PolicyOutcome:
     """Reuse and balance under one policy.
 
     Attributes:
@@ -85,14 +85,14 @@ class Case:
         return np.minimum(blocks * self.block_tokens, self.prompt_tokens)
 
 
-def outcome(case: Case, policy: str, basis: Basis, workers: int, found: Replay) -> Outcome:
+def outcome(case: Case, policy: str, basis: Basis, workers: int, found: Replay) -> PolicyOutcome:
     """The figures of a replay over so many workers."""
     hit = case.tokens(found.hit_blocks)
     prefill_ns = case.work.whole_ns - case.service.prefill_ns(hit)
     seen = case.tokens(case.work.paths.seen)
     ttft_ns = np.percentile(found.wait_ns + prefill_ns, (50, _TAIL_PERCENT))
     requests, busy_ns = _loads(found.worker, prefill_ns + case.work.decode_ns, workers)
-    return Outcome(
+    return PolicyOutcome(
         policy=policy,
         basis=basis,
         hit_rate=int(found.hit_blocks.sum()) / case.blocks,
@@ -107,7 +107,7 @@ def outcome(case: Case, policy: str, basis: Basis, workers: int, found: Replay) 
     )
 
 
-def measured(case: Case, log: RequestLog) -> Outcome | None:
+def measured(case: Case, log: RequestLog) -> PolicyOutcome | None:
     """What the engines found in their caches, from the requests that say so; None where none does.
 
     Where every request also names its worker, with the balance between workers.
@@ -124,7 +124,7 @@ def measured(case: Case, log: RequestLog) -> Outcome | None:
     if log.workers and told.all() and (log.worker != ABSENT).all():
         held_ns = case.work.whole_ns - case.service.prefill_ns(cached) + case.work.decode_ns
         requests, busy_ns = _loads(log.worker, held_ns, len(log.workers))
-    return Outcome(
+    return PolicyOutcome(
         policy="achieved",
         basis=Basis.MEASURED,
         hit_rate=int(cached.sum()) / asked,
@@ -137,7 +137,7 @@ def measured(case: Case, log: RequestLog) -> Outcome | None:
     )
 
 
-def _loads(worker: Integers, held_ns: Nanoseconds, workers: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _loads(worker: Integers, held_ns: Integers, workers: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     busy_ns = np.zeros(workers, np.int64)
     np.add.at(busy_ns, worker, held_ns)
     return tuple(np.bincount(worker, minlength=workers).tolist()), tuple(busy_ns.tolist())

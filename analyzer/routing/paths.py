@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.model.events import ABSENT, Codes, Integers
+from analyzer.model.events import ABSENT
 from analyzer.routing.request_log import RequestLog
+from analyzer.stats.arrays import Codes, Integers
 
 # A turn of a conversation leaves at most two successors behind it: its own last, partly filled block and the next
 # turn. A block with more of them is a prefix that conversations share, such as a system prompt.

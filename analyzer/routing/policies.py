@@ -10,12 +10,12 @@ from os import cpu_count
 
 import numpy as np
 
-from analyzer.model.events import Integers
 from analyzer.routing.cache import KvCache, LruCache, UnlimitedCache
-from analyzer.routing.outcome import Case, Outcome, outcome
+from analyzer.routing.outcome import Case, PolicyOutcome, outcome
 from analyzer.routing.replay import Choose, Fleet, fixed, kv_aware, least_loaded, replay
 from analyzer.routing.service import Service
 from analyzer.schema.finding import Basis
+from analyzer.stats.arrays import Integers
 
 WORTH_A_PROCESS_REQUESTS = 100_000
 """Of a log: starting a process takes about as long as replaying this many requests."""
@@ -30,7 +30,7 @@ POLICIES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class ReplaySetup:
     """What a log is replayed on.
 
     Attributes:
@@ -46,7 +46,7 @@ class Setup:
     service: Service = field(default_factory=Service)
 
 
-def replays(case: Case, setup: Setup, turns: Integers) -> Iterator[Outcome]:
+def replays(case: Case, setup: ReplaySetup, turns: Integers) -> Iterator[PolicyOutcome]:
     """The outcome of each policy as it comes, from several processes where the log is long enough for that.
 
     Args:
@@ -60,14 +60,14 @@ def replays(case: Case, setup: Setup, turns: Integers) -> Iterator[Outcome]:
         return
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         # The last, KV-aware routing, takes longest and is begun first.
-        running: list[Future[Outcome]] = [
+        running: list[Future[PolicyOutcome]] = [
             pool.submit(replayed, case, setup, policy, turns) for policy in reversed(setup.policies)
         ]
         for done in as_completed(running):
             yield done.result()
 
 
-def replayed(case: Case, setup: Setup, policy: str, turns: Integers) -> Outcome:
+def replayed(case: Case, setup: ReplaySetup, policy: str, turns: Integers) -> PolicyOutcome:
     """The outcome of one policy."""
     cache, fleet = _cache(case, setup, setup.workers), Fleet(setup.workers)
     choose: Choose
@@ -84,7 +84,7 @@ def replayed(case: Case, setup: Setup, policy: str, turns: Integers) -> Outcome:
     return outcome(case, policy, POLICIES[policy], setup.workers, found)
 
 
-def as_logged(case: Case, setup: Setup, worker: Integers, workers: int) -> Outcome:
+def as_logged(case: Case, setup: ReplaySetup, worker: Integers, workers: int) -> PolicyOutcome:
     """A replay on the workers that the log names.
 
     Args:
@@ -97,7 +97,7 @@ def as_logged(case: Case, setup: Setup, worker: Integers, workers: int) -> Outco
     return outcome(case, "achieved", Basis.DERIVED, workers, found)
 
 
-def _cache(case: Case, setup: Setup, workers: int) -> KvCache:
+def _cache(case: Case, setup: ReplaySetup, workers: int) -> KvCache:
     if setup.capacity_blocks:
         return LruCache(case.work.paths, workers, setup.capacity_blocks)
     return UnlimitedCache(case.work.paths)

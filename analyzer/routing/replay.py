@@ -10,10 +10,9 @@ from operator import itemgetter
 
 import numpy as np
 
-from analyzer.intervals import Nanoseconds
-from analyzer.model.events import Integers
 from analyzer.routing.cache import KvCache
 from analyzer.routing.paths import Paths
+from analyzer.stats.arrays import Integers
 
 Choose = Callable[[int, list[int], int], int]
 """The worker for a request: its arrival, its path, and the prefill time of its whole prompt."""
@@ -34,10 +33,10 @@ class Work:
     """
 
     paths: Paths
-    arrival_ns: Nanoseconds
-    whole_ns: Nanoseconds
-    saved_ns: Nanoseconds
-    decode_ns: Nanoseconds
+    arrival_ns: Integers
+    whole_ns: Integers
+    saved_ns: Integers
+    decode_ns: Integers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,7 +51,7 @@ class Replay:
 
     worker: Integers
     hit_blocks: Integers
-    wait_ns: Nanoseconds
+    wait_ns: Integers
 
 
 class Fleet:

@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from analyzer import units
 from analyzer.errors import TraceFormatError
-from analyzer.intervals import Nanoseconds
-from analyzer.model.events import ABSENT, Integers, Mask
+from analyzer.model.events import ABSENT
 from analyzer.model.trace import Note
 from analyzer.routing.block_ids import chained
 from analyzer.routing.request_rows import HASH_FIELDS, TOKEN_FIELDS, Rows, read_rows
+from analyzer.stats.arrays import Integers, Mask
 
 BLOCK_TOKENS = 512  # tokens of a block in Mooncake's public traces
 UNIT_NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
@@ -49,7 +49,7 @@ class RequestLog:
     """
 
     path: str
-    arrival_ns: Nanoseconds
+    arrival_ns: Integers
     input_tokens: Integers
     output_tokens: Integers
     first_block: Integers
@@ -186,12 +186,12 @@ def _offsets(counts: Integers) -> Integers:
     return np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
 
 
-def _arrivals(times: npt.NDArray[Any], unit: str) -> Nanoseconds:
+def _arrivals(times: npt.NDArray[Any], unit: str) -> Integers:
     """int64[n] since the earliest; 0 where the log has no times."""
     if not unit:
         return np.zeros(times.size, np.int64)
     # The difference first: nanoseconds since 1970 do not fit a float, those since the log began do.
-    since_begin: Nanoseconds = np.rint((times - times.min()) * UNIT_NS[unit]).astype(np.int64)
+    since_begin: Integers = np.rint((times - times.min()) * UNIT_NS[unit]).astype(np.int64)
     return since_begin
 
 

@@ -13,8 +13,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from analyzer.model.events import ABSENT, Integers
+from analyzer.model.events import ABSENT
 from analyzer.routing.block_ids import hashed_tokens, hashed_words, wrapped_integers
+from analyzer.stats.arrays import Integers
 
 HASH_FIELDS = ("hash_ids", "block_hashes", "prefix_hashes")
 TOKEN_FIELDS = ("prompt_token_ids", "token_ids")

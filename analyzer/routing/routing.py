@@ -13,13 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzer import units
-from analyzer.model.events import ABSENT, Integers
+from analyzer.model.events import ABSENT
 from analyzer.model.trace import Note
-from analyzer.routing.outcome import Case, Outcome, measured
+from analyzer.routing.outcome import Case, PolicyOutcome, measured
 from analyzer.routing.paths import conversations, paths
-from analyzer.routing.policies import Setup, as_logged, replays
+from analyzer.routing.policies import ReplaySetup, as_logged, replays
 from analyzer.routing.request_log import RequestLog
 from analyzer.schema.finding import Basis
+from analyzer.stats.arrays import Integers
 
 Advance = Callable[[int, int], None]
 
@@ -49,16 +50,16 @@ class Routing:
     blocks: int
     distinct_blocks: int
     block_tokens: int
-    setup: Setup
+    setup: ReplaySetup
     ceiling: float
-    outcomes: tuple[Outcome, ...]
-    achieved: Outcome | None
+    outcomes: tuple[PolicyOutcome, ...]
+    achieved: PolicyOutcome | None
     sessions: int
     sessions_basis: Basis
     notes: tuple[Note, ...]
 
 
-def routing(log: RequestLog, setup: Setup, advance: Advance = lambda _done, _whole: None) -> Routing:
+def routing(log: RequestLog, setup: ReplaySetup, advance: Advance = lambda _done, _whole: None) -> Routing:
     """Reuse of the log's prefixes under each policy, and the most there could be.
 
     Args:
@@ -70,7 +71,7 @@ def routing(log: RequestLog, setup: Setup, advance: Advance = lambda _done, _who
     case = Case.of(log, of, setup.service)
     names, told = conversations(log, of)
     turns = _first_come(names)
-    found: dict[str, Outcome] = {}
+    found: dict[str, PolicyOutcome] = {}
     for each in replays(case, setup, turns):
         found[each.policy] = each
         advance(len(found), len(setup.policies))
@@ -102,7 +103,9 @@ def _first_come(names: Integers) -> Integers:
     return place[code]
 
 
-def _notes(log: RequestLog, setup: Setup, outcomes: tuple[Outcome, ...], achieved: Outcome | None) -> list[Note]:
+def _notes(
+    log: RequestLog, setup: ReplaySetup, outcomes: tuple[PolicyOutcome, ...], achieved: PolicyOutcome | None
+) -> list[Note]:
     measured_here = achieved is not None and achieved.basis is Basis.MEASURED
     texts = {
         "name no output length: their decode counts as no time": log.output_tokens == ABSENT,

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.intervals import Nanoseconds
-from analyzer.model.events import Integers
+from analyzer.stats.arrays import Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +28,12 @@ class Service:
     prefill_ns_per_token2: float = 0.284
     decode_ns_per_token: float = 446_000.0
 
-    def prefill_ns(self, tokens: Integers) -> Nanoseconds:
+    def prefill_ns(self, tokens: Integers) -> Integers:
         """int64[n]: prefill of the first so many tokens of a prompt."""
         count = tokens.astype(np.float64)
         linear = self.prefill_ns_per_token + self.prefill_ns_per_token2 * count
         return np.rint(linear * count).astype(np.int64)
 
-    def decode_ns(self, tokens: Integers) -> Nanoseconds:
+    def decode_ns(self, tokens: Integers) -> Integers:
         """int64[n]: decode of so many generated tokens."""
         return np.rint(self.decode_ns_per_token * tokens.astype(np.float64)).astype(np.int64)

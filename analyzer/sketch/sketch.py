@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzer.classify import classify
-from analyzer.model.events import ABSENT, Activities, Events, Integers, Labels
+from analyzer.model.events import ABSENT, Activities, Events, Labels
 from analyzer.model.kind import Kind
 from analyzer.model.layout import Layout, Source
 from analyzer.model.run import Run
@@ -35,6 +35,7 @@ from analyzer.model.trace import CollectiveRecords, Note, Origin, ProcessGroup, 
 from analyzer.model.workload import Workload
 from analyzer.sketch.handover import handover, numbers
 from analyzer.sketch.topology import read_topology
+from analyzer.stats.arrays import Integers
 
 COLUMN_NS = 10_000
 COPY_BYTES = 1 << 20

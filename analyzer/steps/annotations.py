@@ -6,10 +6,11 @@ import re
 
 import numpy as np
 
-from analyzer.model.events import ABSENT, Events, Integers, Mask
+from analyzer.model.events import ABSENT, Events
 from analyzer.model.trace import Trace
+from analyzer.stats.arrays import Integers, Mask
 from analyzer.steps.names import Phase, StepName, Writer, read_step_name
-from analyzer.steps.rank_steps import Cut, StepSource
+from analyzer.steps.rank_steps import StepCut, StepSource
 
 _WORDED = re.compile(r"(?:^|[.:/ ])(prefill|decode)$")
 """Ranges inside a profiler's step that name a phase, as `pd.prefill` does."""
@@ -40,7 +41,7 @@ def working_annotations(trace: Trace) -> Events:
     return spans.take(~idle[spans.name.codes])
 
 
-def by_annotations(trace: Trace, launches: Integers) -> Cut | str:
+def by_annotations(trace: Trace, launches: Integers) -> StepCut | str:
     """Steps by their annotations, or why that cannot be.
 
     Args:
@@ -66,7 +67,9 @@ def by_annotations(trace: Trace, launches: Integers) -> Cut | str:
     reason = f"{len(spans)} annotations such as {spans.name[0]!r}, cut {how}"
     whole = np.ones(len(spans), np.bool_)
     phases = _phases(trace, spans, words)
-    return Cut(StepSource.ANNOTATION, reason, spans.name, words, phases, spans.start_ns, spans.end_ns, step_of, whole)
+    return StepCut(
+        StepSource.ANNOTATION, reason, spans.name, words, phases, spans.start_ns, spans.end_ns, step_of, whole
+    )
 
 
 def _enclosing(spans: Events, events: Events) -> Integers:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from analyzer.intervals import Nanoseconds
-from analyzer.model.events import ABSENT, Integers, Mask
+from analyzer.model.events import ABSENT
 from analyzer.model.trace import Trace
+from analyzer.stats.arrays import Integers, Mask
 from analyzer.steps.annotations import stated_phase
 from analyzer.steps.launches import graph_launches
 from analyzer.steps.names import Phase
 from analyzer.steps.period import Repeats, fingerprints, repeats
-from analyzer.steps.rank_steps import Cut, StepSource
+from analyzer.steps.rank_steps import StepCut, StepSource
 
 ATTENTION = frozenset({"attention", "mla", "sparse_attention", "linear_attention"})
 """Subclasses of which a graph that holds a whole forward pass has at least one."""
@@ -32,7 +32,7 @@ _LOW_LATENCY = "internode_ll"
 """DeepEP's low-latency kernels: made for decode, and too small in their buffers for prefill."""
 
 
-def by_graphs(trace: Trace, launches: Integers) -> Cut | str:
+def by_graphs(trace: Trace, launches: Integers) -> StepCut | str:
     """One step for each graph launch, or for each repeating series of launches where graphs are pieces of a step.
 
     Args:
@@ -66,7 +66,7 @@ def by_graphs(trace: Trace, launches: Integers) -> Cut | str:
     return _launched(trace, launches, np.stack((rows[unit.start], last)), unit.is_alike, reason)
 
 
-def by_period(trace: Trace, launches: Integers) -> Cut | str:
+def by_period(trace: Trace, launches: Integers) -> StepCut | str:
     """One step for each repetition of the sequence of activities.
 
     Args:
@@ -93,7 +93,7 @@ def by_period(trace: Trace, launches: Integers) -> Cut | str:
     return _cut(trace, launches, step_of.astype(np.int64), unit, reason)
 
 
-def _launched(trace: Trace, launches: Integers, bounds: Integers, alike: Mask, reason: str) -> Cut:
+def _launched(trace: Trace, launches: Integers, bounds: Integers, alike: Mask, reason: str) -> StepCut:
     """Steps that run from one launch to another, both included.
 
     Args:
@@ -115,7 +115,7 @@ def _launched(trace: Trace, launches: Integers, bounds: Integers, alike: Mask, r
     name = calls.name.take(first)
     whole = np.ones(first.size, np.bool_)
     whole[-1] = alike[-1]
-    return Cut(
+    return StepCut(
         StepSource.GRAPH_LAUNCH,
         reason,
         name,
@@ -128,14 +128,14 @@ def _launched(trace: Trace, launches: Integers, bounds: Integers, alike: Mask, r
     )
 
 
-def _cut(trace: Trace, launches: Integers, step_of: Integers, unit: Repeats, reason: str) -> Cut:
+def _cut(trace: Trace, launches: Integers, step_of: Integers, unit: Repeats, reason: str) -> StepCut:
     n = unit.start.size
     name = trace.activities.name.take(unit.start)
     host = np.flatnonzero((launches != ABSENT) & (step_of != ABSENT))
     begin, end = _host(trace, launches[host], step_of[host], n)
     whole = np.ones(n, np.bool_)
     whole[-1] = unit.is_alike[-1]
-    return Cut(
+    return StepCut(
         StepSource.PERIOD,
         reason,
         name,
@@ -148,7 +148,7 @@ def _cut(trace: Trace, launches: Integers, step_of: Integers, unit: Repeats, rea
     )
 
 
-def _host(trace: Trace, launches: Integers, step: Integers, n: int) -> tuple[Nanoseconds, Nanoseconds]:
+def _host(trace: Trace, launches: Integers, step: Integers, n: int) -> tuple[Integers, Integers]:
     """First begin and last end of the launches of each step; ABSENT where none is known."""
     begin, end = np.full(n, np.iinfo(np.int64).max), np.full(n, ABSENT, np.int64)
     np.minimum.at(begin, step, trace.calls.start_ns[launches])

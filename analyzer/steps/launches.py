@@ -6,8 +6,9 @@ import re
 
 import numpy as np
 
-from analyzer.model.events import ABSENT, Integers, Mask
+from analyzer.model.events import ABSENT
 from analyzer.model.trace import Trace
+from analyzer.stats.arrays import Integers, Mask
 
 GRAPH_LAUNCH = re.compile(r"^(cuda|hip|cu)GraphLaunch")
 

@@ -42,7 +42,7 @@ class Writer(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StepHalf:
     """The prefill half or the decode half of a step. None where the name does not say.
 
     Attributes:
@@ -80,8 +80,8 @@ class StepName:
     phase: Phase
     requests: int | None = None
     tokens: int | None = None
-    prefill: Part = Part()
-    decode: Part = Part()
+    prefill: StepHalf = StepHalf()
+    decode: StepHalf = StepHalf()
 
     @property
     def is_speculative(self) -> bool:
@@ -107,7 +107,7 @@ _ATOM_REST = re.compile(r"\b(?P<key>sqsq|sqsk|sk|p|d)=(?P<value>\d+)")
 _CAPTURE = re.compile(r"^capture_(?P<tok>\d+)_(?P<mode>[A-Za-z_]+)$")
 _PROFILER = re.compile(r"^ProfilerStep#\d+$")
 
-_NOTHING = Part(0, 0, 0)
+_NOTHING = StepHalf(0, 0, 0)
 _STAGES = {
     "EXTEND": Phase.PREFILL,
     "SPLIT_PREFILL": Phase.PREFILL,
@@ -133,7 +133,7 @@ def read_step_name(name: str) -> StepName | None:
     if counted := _DETAILED.match(name) or _CONTEXT.match(name):
         return _halves(_part(counted.groupdict(), "c"), _part(counted.groupdict(), "g"))
     if started := _NEW_CACHED.match(name):
-        return _halves(Part(int(started["new"])), Part(int(started["cached"])))
+        return _halves(StepHalf(int(started["new"])), StepHalf(int(started["cached"])))
     if step := _SGLANG.match(name):
         return _sglang(step)
     if step := _ATOM.match(name):
@@ -141,7 +141,7 @@ def read_step_name(name: str) -> StepName | None:
     return None
 
 
-def _halves(prefill: Part, decode: Part) -> StepName:
+def _halves(prefill: StepHalf, decode: StepHalf) -> StepName:
     """A step of which both halves are written out."""
     requests, tokens = _sum(prefill.requests, decode.requests), _sum(prefill.tokens, decode.tokens)
     return StepName(
@@ -175,18 +175,18 @@ def _sglang(step: re.Match[str]) -> StepName:
 def _atom(step: re.Match[str]) -> StepName:
     rest = {extra["key"]: int(extra["value"]) for extra in _ATOM_REST.finditer(step["rest"] or "")}
     requests, tokens = int(step["bs"]), int(step["tok"])
-    whole = Part(requests, tokens, rest.get("sk"))
+    whole = StepHalf(requests, tokens, rest.get("sk"))
     if step["stage"] == "prefill":
         return StepName(Writer.ENGINE, Phase.PREFILL, requests, tokens, whole, _NOTHING)
     if not rest.get("p"):
         return StepName(Writer.ENGINE, Phase.DECODE, requests, tokens, _NOTHING, whole)
     # The sums of a mixed batch are those of both halves together: neither half's own is known.
-    return StepName(Writer.ENGINE, Phase.MIXED, requests, tokens, Part(rest["p"]), Part(rest.get("d")))
+    return StepName(Writer.ENGINE, Phase.MIXED, requests, tokens, StepHalf(rest["p"]), StepHalf(rest.get("d")))
 
 
-def _part(fields: dict[str, str | None], half: str) -> Part:
+def _part(fields: dict[str, str | None], half: str) -> StepHalf:
     columns = ("req", "sq", "sk")
-    return Part(*(_number(fields.get(f"{half}_{column}")) for column in columns))
+    return StepHalf(*(_number(fields.get(f"{half}_{column}")) for column in columns))
 
 
 def _phase(prefilling: int, decoding: int) -> Phase:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from analyzer.model.events import Codes, Integers, Mask
+from analyzer.stats.arrays import Codes, Integers, Mask
 
 FEWEST = 3
 """Occurrences of the member that opens a unit: two whole units to compare."""

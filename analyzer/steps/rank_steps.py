@@ -8,9 +8,10 @@ from enum import Enum
 
 import numpy as np
 
-from analyzer.intervals import Intervals, Nanoseconds
-from analyzer.model.events import ABSENT, Integers, Labels, Mask
+from analyzer.intervals import Intervals
+from analyzer.model.events import ABSENT, Labels
 from analyzer.model.trace import Trace
+from analyzer.stats.arrays import Integers, Mask
 from analyzer.steps.names import Phase, StepName
 from analyzer.steps.steady import steady
 
@@ -53,10 +54,10 @@ class RankSteps:
     name: Labels
     words: tuple[StepName | None, ...]
     phase: Labels
-    host_start_ns: Nanoseconds
-    host_end_ns: Nanoseconds
-    start_ns: Nanoseconds
-    end_ns: Nanoseconds
+    host_start_ns: Integers
+    host_end_ns: Integers
+    start_ns: Integers
+    end_ns: Integers
     activities: Integers
     launches: Integers
     left_out: Labels
@@ -66,7 +67,7 @@ class RankSteps:
         return int(self.start_ns.size)
 
     @property
-    def span_ns(self) -> Nanoseconds:
+    def span_ns(self) -> Integers:
         """int64[n], first to last activity."""
         return self.end_ns - self.start_ns
 
@@ -112,7 +113,7 @@ class RankSteps:
         return int(np.count_nonzero(self.step_of == ABSENT))
 
     @property
-    def period_ns(self) -> Nanoseconds:
+    def period_ns(self) -> Integers:
         """int64[n], start of a step to the start of the next that is not idle; ABSENT for the last, and idle ones."""
         period = np.full(len(self), ABSENT, np.int64)
         ran = np.flatnonzero((self.activities > 0) & self.phase.where(lambda word: word != Phase.IDLE.value))
@@ -120,7 +121,7 @@ class RankSteps:
         period[ran[:-1]] = np.diff(self.start_ns[ran])
         return period
 
-    def time_within(self, time: Intervals) -> Nanoseconds:
+    def time_within(self, time: Intervals) -> Integers:
         """int64[n], how much of each step's span lies in a set of instants."""
         return time.within(self.start_ns, self.end_ns)
 
@@ -130,7 +131,7 @@ class RankSteps:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cut:
+class StepCut:
     """Steps before they are measured.
 
     Attributes:
@@ -150,13 +151,13 @@ class Cut:
     name: Labels
     words: tuple[StepName | None, ...]
     phase: Sequence[Phase]
-    host_start_ns: Nanoseconds
-    host_end_ns: Nanoseconds
+    host_start_ns: Integers
+    host_end_ns: Integers
     step_of: Integers
     is_whole: Mask
 
 
-def measured(trace: Trace, cut: Cut, launches: Integers) -> RankSteps:
+def measured(trace: Trace, cut: StepCut, launches: Integers) -> RankSteps:
     """Device windows, counts and steady steps of a cut.
 
     Args:
@@ -203,9 +204,7 @@ def none_found(trace: Trace, reason: str) -> RankSteps:
     return RankSteps(trace.rank, StepSource.NONE, reason, nothing, (), nothing, *columns, nothing, outside)
 
 
-def _windows(
-    trace: Trace, inside: Integers, step: Integers, fallback_ns: Nanoseconds
-) -> tuple[Nanoseconds, Nanoseconds]:
+def _windows(trace: Trace, inside: Integers, step: Integers, fallback_ns: Integers) -> tuple[Integers, Integers]:
     """First start and last end of the activities of each step."""
     start, end = fallback_ns.copy(), fallback_ns.copy()
     order = np.argsort(step, kind="stable")
@@ -217,7 +216,7 @@ def _windows(
     return start, end
 
 
-def _with_steady(made: RankSteps, cut: Cut) -> RankSteps:
+def _with_steady(made: RankSteps, cut: StepCut) -> RankSteps:
     words = steady(made.phase, made.requests, made.tokens, made.span_ns, made.activities)
     words = ["cut" if not whole and not word else word for word, whole in zip(words, cut.is_whole, strict=True)]
     return replace(made, left_out=Labels.of(words))

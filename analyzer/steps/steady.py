@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from analyzer.intervals import Nanoseconds
-from analyzer.model.events import ABSENT, Integers, Labels, Mask
+from analyzer.model.events import ABSENT, Labels
+from analyzer.stats.arrays import Integers, Mask
 from analyzer.steps.names import Phase
 
 FEWEST = 4
@@ -19,9 +19,7 @@ WARM_UP_RATIO = 3.0
 """Times the median, above which leading steps are warm-up: first graph upload, first collective, clocks still low."""
 
 
-def steady(
-    phase: Labels, requests: Integers, tokens: Integers, span_ns: Nanoseconds, activities: Integers
-) -> list[str]:
+def steady(phase: Labels, requests: Integers, tokens: Integers, span_ns: Integers, activities: Integers) -> list[str]:
     """Why each of n steps is left out of statistics, "" where it is not.
 
     Args:
@@ -58,7 +56,7 @@ def _ramp(requests: Integers) -> Mask:
     return _leading(thin) | _leading(thin[::-1])[::-1]
 
 
-def _cost(phase: Phase, tokens: Integers, span_ns: Nanoseconds) -> npt.NDArray[np.float64] | None:
+def _cost(phase: Phase, tokens: Integers, span_ns: Integers) -> npt.NDArray[np.float64] | None:
     """What makes steps of a phase alike: time, or time per token where lengths differ by design; None: nothing."""
     if phase in {Phase.PREFILL, Phase.MIXED}:
         return None if np.any(tokens <= 0) else span_ns / tokens

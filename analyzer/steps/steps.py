@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzer.intervals import Intervals
-from analyzer.model.events import ABSENT, Integers
+from analyzer.model.events import ABSENT
 from analyzer.model.run import Run
 from analyzer.model.trace import Trace
 from analyzer.once import once
+from analyzer.stats.arrays import Integers
 from analyzer.steps.annotations import by_annotations, step_annotations, working_annotations
 from analyzer.steps.graphs import by_graphs, by_period
 from analyzer.steps.launches import launch_rows

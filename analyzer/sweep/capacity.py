@@ -19,7 +19,7 @@ SAME_GAIN = 0.05
 _CURE = "preemptions and KV use at both degrees would tell (columns preemptions, kv_use)"
 
 
-def rooms(points: tuple[Point, ...], efficiencies: tuple[float, ...]) -> tuple[str, ...]:
+def memory_notes(points: tuple[Point, ...], efficiencies: tuple[float, ...]) -> tuple[str, ...]:
     """One sentence a degree whose gain or loss is, or may be, memory's; and one for the knee where memory suffices.
 
     Args:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analyzer.errors import TraceFormatError, UsageError
-from analyzer.sweep.point import PACE, TERMS, VALUE, Exchange, Memory, Point, Series
+from analyzer.sweep.point import PACE, TERMS, VALUE, Exchange, Memory, Point, PointSeries
 
 NS_PER_MS = 1e6
 NS_PER_S = 1e9
@@ -80,7 +80,7 @@ def is_table(path: Path) -> bool:
     return bool(titles & {b"degree", b"layout"}) or path.suffix.lower() == ".csv"
 
 
-def read_points(path: Path) -> tuple[Series, ...]:
+def read_points(path: Path) -> tuple[PointSeries, ...]:
     """The series of a file: one, or one a context length where there is a column `context`.
 
     Columns: `degree` (or `layout`, a name, for layouts of one number of GPUs), and `value_ms` or `tokens_per_s` (of
@@ -107,7 +107,7 @@ def read_points(path: Path) -> tuple[Series, ...]:
         )
         label = "" if context is None else f"context {context:,}"
         quantity = VALUE if "value_ms" in mine[0].numbers else PACE
-        series.append(Series(label, points, str(path), quantity, ordered=not mine[0].layout))
+        series.append(PointSeries(label, points, str(path), quantity, ordered=not mine[0].layout))
     return tuple(series)
 
 

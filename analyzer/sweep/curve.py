@@ -11,7 +11,7 @@ FEWEST_DEGREES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class ScalingCurve:
     """T(n) = fixed + parallel / n + growing × (n - 1), all parts at least 0.
 
     Attributes:
@@ -27,7 +27,7 @@ class Curve:
     worst: float
 
 
-def curve(degrees: tuple[int, ...], values_ns: tuple[float, ...]) -> Curve | None:
+def curve(degrees: tuple[int, ...], values_ns: tuple[float, ...]) -> ScalingCurve | None:
     """The best non-negative parts by relative error; None below four degrees.
 
     This is the linear form of N. Gunther's universal scalability law.
@@ -40,4 +40,4 @@ def curve(degrees: tuple[int, ...], values_ns: tuple[float, ...]) -> Curve | Non
     basis = np.column_stack((np.ones_like(n), 1 / n, n - 1))
     parts, _ = nnls(basis / y[:, None], np.ones_like(y))
     fixed, parallel, growing = (float(part) for part in parts)
-    return Curve(fixed, parallel, growing, float(np.max(np.abs(basis @ parts / y - 1))))
+    return ScalingCurve(fixed, parallel, growing, float(np.max(np.abs(basis @ parts / y - 1))))

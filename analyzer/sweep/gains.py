@@ -26,7 +26,7 @@ HOST_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Gain:
+class PastOptimum:
     """The balance between the optimum and a degree past it; all times under the objective's weight.
 
     Attributes:
@@ -50,7 +50,9 @@ class Gain:
     mechanisms: dict[str, str] = field(default_factory=dict)
 
 
-def gain(optimum: Point, past: Point, weights: tuple[float, float] = (1.0, 1.0), kv_heads: int | None = None) -> Gain:
+def gain(
+    optimum: Point, past: Point, weights: tuple[float, float] = (1.0, 1.0), kv_heads: int | None = None
+) -> PastOptimum:
     """The balance between two degrees.
 
     Args:
@@ -68,10 +70,10 @@ def gain(optimum: Point, past: Point, weights: tuple[float, float] = (1.0, 1.0),
     added = {term: grown[term] for term in TERMS[1:] if term in grown}
     eaten_by = max(grown, key=lambda term: grown[term]) if grown else UNEXPLAINED
     if not grown or sum(max(time_ns, 0.0) for time_ns in grown.values()) < EXPLAINED_SHARE * lost_ns:
-        return Gain(past.degree, optimum.degree, lost_ns, _saved(grown), added, UNEXPLAINED, _unexplained(grown))
+        return PastOptimum(past.degree, optimum.degree, lost_ns, _saved(grown), added, UNEXPLAINED, _unexplained(grown))
     named = [term for term in grown if grown[term] >= NAMED_SHARE * lost_ns or term == eaten_by]
     why = {term: _MECHANISMS[term](optimum, past, kv_heads) for term in sorted(named, key=lambda term: -grown[term])}
-    return Gain(past.degree, optimum.degree, lost_ns, _saved(grown), added, eaten_by, why[eaten_by], why)
+    return PastOptimum(past.degree, optimum.degree, lost_ns, _saved(grown), added, eaten_by, why[eaten_by], why)
 
 
 def unaccounted(point: Point) -> float:

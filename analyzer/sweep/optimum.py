@@ -9,18 +9,9 @@ from enum import Enum
 import numpy as np
 
 from analyzer.errors import UsageError
-from analyzer.stats.arrays import Floats
+from analyzer.stats.arrays import Floats, Mask
 from analyzer.sweep.point import Point
-from analyzer.sweep.posterior import (
-    ENOUGH_RUNS,
-    Estimates,
-    Flags,
-    best_shares,
-    credible_set,
-    estimates,
-    past_shares,
-    suspects,
-)
+from analyzer.sweep.posterior import ENOUGH_RUNS, Estimates, best_shares, credible_set, estimates, past_shares, suspects
 from analyzer.units import count, share
 
 PAST_CONFIDENCE = 0.95
@@ -43,7 +34,7 @@ class Objective(str, Enum):
     TOTAL = "total"
 
 
-class Kind(str, Enum):
+class ScalingVerdict(str, Enum):
     """The vocabulary of verdicts."""
 
     OPTIMUM = "optimum"
@@ -54,7 +45,7 @@ class Kind(str, Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class DegreeResult:
     """One degree in the comparison.
 
     Attributes:
@@ -97,19 +88,19 @@ class Scaling:
 
     objective: Objective
     gpus: int | None
-    kind: Kind
+    kind: ScalingVerdict
     best: int | None
     members: tuple[int, ...]
     past: tuple[int, ...]
     reason: str
-    standings: tuple[Standing, ...]
+    standings: tuple[DegreeResult, ...]
 
     @property
     def reference(self) -> int:
         """The degree that costs are relative to: the best one, suspect points left out."""
         return next(row.degree for row in self.standings if row.cost == 0.0)
 
-    def standing(self, degree: int) -> Standing:
+    def standing(self, degree: int) -> DegreeResult:
         """The row of one of the degrees."""
         return next(row for row in self.standings if row.degree == degree)
 
@@ -143,7 +134,7 @@ def scaling(
     cost = np.expm1(draws - draws[:, [best]])
     reason = next(_refusals(points, known, suspect), "")
     members = credible_set(shares)
-    kind = Kind.CANNOT_TELL if reason else _kind(members, cost, ordered=ordered)
+    kind = ScalingVerdict.CANNOT_TELL if reason else _kind(members, cost, ordered=ordered)
     told = not reason or bool(suspect.any())
     degrees = [point.degree for point in points]
     return Scaling(
@@ -190,7 +181,7 @@ def _known(points: tuple[Point, ...]) -> Estimates:
     return estimates(logs, np.array([point.step_error for point in points]))
 
 
-def _refusals(points: tuple[Point, ...], known: Estimates, suspect: Flags) -> Iterator[str]:
+def _refusals(points: tuple[Point, ...], known: Estimates, suspect: Mask) -> Iterator[str]:
     """Sentences, the gravest first."""
     if len(points) == 1:
         yield f"only degree {points[0].degree} was measured; measure at least one more"
@@ -210,14 +201,14 @@ def _refusals(points: tuple[Point, ...], known: Estimates, suspect: Flags) -> It
         yield f"degree {here} lies above both {before} and {after}, a suspect point; measure degree {here} again"
 
 
-def _kind(members: Flags, cost: Floats, *, ordered: bool) -> Kind:
+def _kind(members: Mask, cost: Floats, *, ordered: bool) -> ScalingVerdict:
     low, high = np.quantile(cost, INTERVAL, axis=0)
     same = (low >= -SAME) & (high <= SAME)
     if same.all() or (members.sum() > 1 and same[members].all()):
-        return Kind.NO_DIFFERENCE
+        return ScalingVerdict.NO_DIFFERENCE
     if members.sum() > 1:
-        return Kind.NOT_SEPARABLE
-    return Kind.STILL_IMPROVING if ordered and members[-1] else Kind.OPTIMUM
+        return ScalingVerdict.NOT_SEPARABLE
+    return ScalingVerdict.STILL_IMPROVING if ordered and members[-1] else ScalingVerdict.OPTIMUM
 
 
 def _standings(
@@ -227,7 +218,7 @@ def _standings(
     cost: Floats,
     shares: tuple[Floats, Floats],
     best: int,
-) -> tuple[Standing, ...]:
+) -> tuple[DegreeResult, ...]:
     values = np.exp(known.log_value)
     ranges = np.exp(np.quantile(known.draws(), INTERVAL, axis=0))
     costs = np.quantile(cost, INTERVAL, axis=0)
@@ -235,7 +226,7 @@ def _standings(
     for at, point in enumerate(points):
         growth = point.size / points[at - 1].size
         rows.append(
-            Standing(
+            DegreeResult(
                 degree=point.degree,
                 value_ns=float(values[at]),
                 interval_ns=(float(ranges[0, at]), float(ranges[1, at])),

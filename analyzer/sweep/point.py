@@ -78,7 +78,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class PointSeries:
     """One workload at several degrees, or in several layouts.
 
     Attributes:

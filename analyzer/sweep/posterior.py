@@ -8,12 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from analyzer.stats.arrays import Floats
+from analyzer.stats.arrays import Floats, Mask
 from analyzer.stats.draws import standard_draws
-
-Flags = npt.NDArray[np.bool_]
 
 RUN_FLOOR = 0.03
 """Relative spread from run to run that one or two runs cannot show: between days and nodes of one setup."""
@@ -76,7 +73,7 @@ def estimates(logs: Floats, step_error: Floats) -> Estimates:
     return Estimates(means, spread / np.sqrt(counts), freedom)
 
 
-def suspects(of: Estimates) -> Flags:
+def suspects(of: Estimates) -> Mask:
     """bool[…, m]: inner degrees that stand out above both their neighbours by more than HUMP_ERRORS."""
     inner = of.log_value[..., 1:-1]
     rise = np.minimum(inner - of.log_value[..., :-2], inner - of.log_value[..., 2:])
@@ -91,7 +88,7 @@ def best_shares(draws: Floats) -> Floats:
     return np.stack([(best == at).mean(-1) for at in range(draws.shape[-1])], -1)
 
 
-def credible_set(shares: Floats) -> Flags:
+def credible_set(shares: Floats) -> Mask:
     """bool[…, m]: the fewest degrees whose shares sum to CREDIBLE at least."""
     order = np.argsort(-shares, -1, kind="stable")
     before = np.cumsum(np.take_along_axis(shares, order, -1), -1) - np.take_along_axis(shares, order, -1)
@@ -100,7 +97,7 @@ def credible_set(shares: Floats) -> Flags:
     return members
 
 
-def past_shares(draws: Floats, suspect: Flags) -> Floats:
+def past_shares(draws: Floats, suspect: Mask) -> Floats:
     """float[…, m]: share of draws in which a degree is slower by more than PRACTICAL than the fastest smaller one.
 
     A suspect point is never the reference: it stands high, so that leaving it out can only lower a share. Its own

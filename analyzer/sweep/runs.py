@@ -12,7 +12,7 @@ from analyzer.schema.breakdown import StepKind
 from analyzer.schema.report import Report
 from analyzer.sweep.comparable import LAYOUT, check_load, check_settings, unchecked
 from analyzer.sweep.layouts import check_one_size, gpus, is_growing, layout_words
-from analyzer.sweep.point import TERMS, Exchange, Memory, Point, Series
+from analyzer.sweep.point import TERMS, Exchange, Memory, Point, PointSeries
 from analyzer.units import count
 
 NO_WORK = "idle"
@@ -22,7 +22,7 @@ SAME_GPUS = ("dcp",)
 _Row = tuple[Report, StepKind]
 
 
-def series_of(reports: tuple[Report, ...], dimension: str, kind: str = "") -> Series:
+def series_of(reports: tuple[Report, ...], dimension: str, kind: str = "") -> PointSeries:
     """Points of one kind of step; reports of one degree are its runs.
 
     The value is the time from the start of a step to the start of the next, where every report has it, else the span
@@ -51,7 +51,7 @@ def series_of(reports: tuple[Report, ...], dimension: str, kind: str = "") -> Se
     for at, same in groupby(rows, key=lambda pair: pair[0]):
         point = _point(at, [row for _, row in same], dimension, with_period=with_period)
         points.append(point if grows else replace(point, name=_name(held, at)))
-    return Series(
+    return PointSeries(
         f"{word} steps",
         tuple(points),
         ", ".join(report.run.label for report in ordered),

@@ -8,11 +8,11 @@ import msgspec
 
 from analyzer.errors import UsageError
 from analyzer.model.layout import AXES
-from analyzer.sweep.capacity import rooms
-from analyzer.sweep.curve import Curve, curve
-from analyzer.sweep.gains import UNEXPLAINED, Gain, gain, unaccounted
-from analyzer.sweep.optimum import Kind, Objective, Scaling, Standing, gpu_weight, scaling
-from analyzer.sweep.point import VALUE, Point, Series
+from analyzer.sweep.capacity import memory_notes
+from analyzer.sweep.curve import ScalingCurve, curve
+from analyzer.sweep.gains import UNEXPLAINED, PastOptimum, gain, unaccounted
+from analyzer.sweep.optimum import DegreeResult, Objective, Scaling, ScalingVerdict, gpu_weight, scaling
+from analyzer.sweep.point import VALUE, Point, PointSeries
 from analyzer.units import count, duration, share
 
 SCHEMA = 1
@@ -26,7 +26,7 @@ _GOALS = {Objective.LATENCY: "latency", Objective.PER_GPU: "throughput per GPU",
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class SweepRequest:
     """What a sweep is asked.
 
     Attributes:
@@ -54,12 +54,12 @@ class Sweep:
         notes: what a reader of the verdict must know.
     """
 
-    ask: Ask
-    series: Series
+    ask: SweepRequest
+    series: PointSeries
     scaling: Scaling
     others: tuple[Scaling, ...]
-    gains: tuple[Gain, ...]
-    curve: Curve | None
+    gains: tuple[PastOptimum, ...]
+    curve: ScalingCurve | None
     notes: tuple[str, ...]
 
     @property
@@ -75,7 +75,7 @@ class Sweep:
         return f"{dimension.upper()}{degree}" if dimension in AXES else f"{dimension} {degree}"
 
 
-def sweep(series: Series, ask: Ask) -> Sweep:
+def sweep(series: PointSeries, ask: SweepRequest) -> Sweep:
     """The verdict on one series, with what explains it.
 
     Args:
@@ -104,7 +104,7 @@ def sweep(series: Series, ask: Ask) -> Sweep:
     )
 
 
-def _gains(series: Series, verdict: Scaling, ask: Ask) -> list[Gain]:
+def _gains(series: PointSeries, verdict: Scaling, ask: SweepRequest) -> list[PastOptimum]:
     by_degree = {point.degree: point for point in series.points}
     weight = {degree: gpu_weight(ask.objective, point.size, ask.gpus) for degree, point in by_degree.items()}
     best = verdict.reference
@@ -116,10 +116,10 @@ def _gains(series: Series, verdict: Scaling, ask: Ask) -> list[Gain]:
 
 def _rooms(points: tuple[Point, ...], verdict: Scaling) -> tuple[str, ...]:
     """What memory explains, and not speed."""
-    return rooms(points, tuple(row.efficiency for row in verdict.standings if row.efficiency is not None))
+    return memory_notes(points, tuple(row.efficiency for row in verdict.standings if row.efficiency is not None))
 
 
-def _notes(series: Series, verdict: Scaling) -> list[str]:
+def _notes(series: PointSeries, verdict: Scaling) -> list[str]:
     notes = []
     points = series.points
     word = "degree" if series.ordered else "layout"
@@ -155,15 +155,15 @@ def headline(sweep: Sweep) -> str:
 
 def optimum(sweep: Sweep, verdict: Scaling) -> str:
     """The verdict in its vocabulary, without the degrees past it."""
-    if verdict.kind is Kind.CANNOT_TELL:
+    if verdict.kind is ScalingVerdict.CANNOT_TELL:
         return f"cannot tell: {verdict.reason}"
     names = " or ".join(sweep.name(degree) for degree in verdict.members)
-    if verdict.kind is Kind.NOT_SEPARABLE:
+    if verdict.kind is ScalingVerdict.NOT_SEPARABLE:
         return f"optimum {names}, not separable"
-    if verdict.kind is Kind.NO_DIFFERENCE:
+    if verdict.kind is ScalingVerdict.NO_DIFFERENCE:
         equal = verdict.members if len(verdict.members) > 1 else tuple(row.degree for row in verdict.standings)
         return f"no practical difference between {' and '.join(map(sweep.name, equal))}"
-    if verdict.kind is Kind.STILL_IMPROVING:
+    if verdict.kind is ScalingVerdict.STILL_IMPROVING:
         kept = (
             f"; the last step keeps {share(verdict.standings[-1].efficiency or 0.0)} of linear" if sweep.linear else ""
         )
@@ -171,11 +171,11 @@ def optimum(sweep: Sweep, verdict: Scaling) -> str:
     return f"optimum {names}"
 
 
-def _past(sweep: Sweep, part: Gain) -> str:
+def _past(sweep: Sweep, part: PastOptimum) -> str:
     row = sweep.scaling.standing(part.degree)
     low, high = row.cost_interval
     price = f"+{share(row.cost)} ({_signed(low)} to {_signed(high)})"
-    where = "it" if sweep.scaling.kind is not Kind.CANNOT_TELL else sweep.name(part.against)
+    where = "it" if sweep.scaling.kind is not ScalingVerdict.CANNOT_TELL else sweep.name(part.against)
     if part.eaten_by == UNEXPLAINED:
         return f"{sweep.name(part.degree)} is past {where}: {price}, unexplained: rerun"
     saved = part.compute_saved_ns or 0.0
@@ -194,7 +194,7 @@ def _signed(fraction: float) -> str:
 def change(sweeps: tuple[Sweep, ...]) -> str:
     """The sentence that the verdict changes over series of one source, "" where it does not or cannot be told."""
     told = [part for part in sweeps if part.scaling.best is not None]
-    sure = [part for part in told if part.scaling.kind in (Kind.OPTIMUM, Kind.STILL_IMPROVING)]
+    sure = [part for part in told if part.scaling.kind in (ScalingVerdict.OPTIMUM, ScalingVerdict.STILL_IMPROVING)]
     if len({part.scaling.best for part in sure}) < 2:  # noqa: PLR2004 (a change needs two)
         return ""
     listed = ", ".join(f"{part.name(part.scaling.best or 0)} at {part.series.label}" for part in sure)
@@ -249,7 +249,7 @@ def _object(sweep: Sweep) -> dict[str, object]:
     }
 
 
-def _point(sweep: Sweep, row: Standing, terms_ns: dict[str, float]) -> dict[str, object]:
+def _point(sweep: Sweep, row: DegreeResult, terms_ns: dict[str, float]) -> dict[str, object]:
     return {
         "degree": row.degree,
         "name": sweep.name(row.degree),
@@ -264,7 +264,7 @@ def _point(sweep: Sweep, row: Standing, terms_ns: dict[str, float]) -> dict[str,
     }
 
 
-def _loss(row: Standing, part: Gain) -> dict[str, object]:
+def _loss(row: DegreeResult, part: PastOptimum) -> dict[str, object]:
     saved = part.compute_saved_ns
     return {
         "degree": row.degree,

@@ -9,14 +9,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from analyzer.errors import MissingEvidenceError, UsageError
-from analyzer.intervals import Intervals, Nanoseconds
+from analyzer.intervals import Intervals
 from analyzer.matching.clock import Clock, clock
 from analyzer.measures.breakdown import Breakdown, breakdown
 from analyzer.measures.waits import GroupWaits, waits
-from analyzer.model.events import ABSENT, Integers
+from analyzer.model.events import ABSENT
 from analyzer.model.kind import Cause, Kind
 from analyzer.model.run import Run
 from analyzer.schema.report import FindingRow
+from analyzer.stats.arrays import Integers
 from analyzer.steps.steps import RankSteps, steps
 from analyzer.timeline import trace_events as form
 from analyzer.units import duration
@@ -35,7 +36,7 @@ _TRACKS = {Kind.COMPUTE: "compute", Kind.COMMUNICATION: "communication", Kind.MO
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class TimeWindow:
     """What to show.
 
     Attributes:
@@ -49,7 +50,7 @@ class Cut:
     to_ns: int | None = None
 
 
-def is_chosen(cut: Cut, rank: int) -> bool:
+def is_chosen(cut: TimeWindow, rank: int) -> bool:
     """Whether the cut shows the rank."""
     return not cut.ranks or rank in cut.ranks
 
@@ -68,31 +69,31 @@ class Timeline:
     """
 
     run: Run
-    cut: Cut
+    cut: TimeWindow
     common: Clock | None
     origin_ns: int
     notes: tuple[str, ...]
     tracks: dict[int, Integers] = field(default_factory=dict)
 
-    def at(self, trace: int, times_ns: Nanoseconds) -> Nanoseconds:
+    def at(self, trace: int, times_ns: Integers) -> Integers:
         """int64[n]: a trace's own times as times of the timeline."""
         if self.common is None:
             return times_ns - self.origin_ns
         return np.rint(self.common.to_reference(trace, times_ns)).astype(np.int64) - self.origin_ns
 
-    def is_shown(self, start_ns: Nanoseconds, end_ns: Nanoseconds) -> Integers:
+    def is_shown(self, start_ns: Integers, end_ns: Integers) -> Integers:
         """Rows of the spans that lie in the cut, at least in part."""
         until = np.iinfo(np.int64).max if self.cut.to_ns is None else self.cut.to_ns
         return np.flatnonzero((start_ns < until) & (end_ns > self.cut.from_ns))
 
 
-def timeline(run: Run, cut: Cut | None = None) -> Timeline:
+def timeline(run: Run, cut: TimeWindow | None = None) -> Timeline:
     """The run on one clock, ready to be written.
 
     Raises:
         UsageError: a rank to show that the run does not have, or a cut after its end.
     """
-    chosen = cut or Cut()
+    chosen = cut or TimeWindow()
     strange = sorted(set(chosen.ranks) - set(run.ranks))
     if strange:
         raise UsageError(f"{run.label} has no rank {strange[0]}; its ranks are {', '.join(map(str, run.ranks))}")
@@ -106,7 +107,7 @@ def timeline(run: Run, cut: Cut | None = None) -> Timeline:
     return line
 
 
-def _on_one_clock(run: Run, chosen: Cut) -> Timeline:
+def _on_one_clock(run: Run, chosen: TimeWindow) -> Timeline:
     try:
         common = clock(run)
     except MissingEvidenceError as lack:

@@ -12,8 +12,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from analyzer.intervals import Nanoseconds
-from analyzer.model.events import Integers
+from analyzer.stats.arrays import Integers
 
 
 def microseconds(time_ns: int) -> str:
@@ -36,7 +35,7 @@ def name_track(process: int, track: int, name: str) -> Iterator[str]:
 
 
 def slices(
-    process: int, tracks: Sequence[int], start_ns: Nanoseconds, end_ns: Nanoseconds, texts: Sequence[str]
+    process: int, tracks: Sequence[int], start_ns: Integers, end_ns: Integers, texts: Sequence[str]
 ) -> Iterator[str]:
     """Spans.
 
@@ -66,7 +65,7 @@ def marker(process: int, track: int, time_ns: int, text: str) -> str:
     return f'{{"ph":"i","s":"t","pid":{process},"tid":{track},"ts":{microseconds(time_ns)},{text}}}'
 
 
-def packed(start_ns: Nanoseconds, end_ns: Nanoseconds) -> Integers:
+def packed(start_ns: Integers, end_ns: Integers) -> Integers:
     """int64[n]: for each span the first track that is free when it starts, 0 where none overlaps.
 
     Args:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from analyzer.schema.finding import Basis
 from analyzer.units import duration, share
 from analyzer.whatif.expectation import expected_ns
-from analyzer.whatif.time_classes import ATTENTION_FLOOR_NS, CUSTOM, FLOOR_NS, ClassTime, Sort, Step
+from analyzer.whatif.time_classes import ATTENTION_FLOOR_NS, CUSTOM, FLOOR_NS, ClassTime, ScalingBehavior, Step
 
 _REDUCES = ("all_reduce", CUSTOM)
-_SPLIT = (Sort.GEMM, Sort.EXPERTS, Sort.ATTENTION)
+_SPLIT = (ScalingBehavior.GEMM, ScalingBehavior.EXPERTS, ScalingBehavior.ATTENTION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,8 @@ class Marginal:
 def ceilings(step: Step) -> tuple[Ceiling, ...]:
     """Bounds on what four changes could save, those that would save anything, largest first."""
     saved = (
-        Ceiling("without waits", _total(step, Sort.WAIT), step.step_ns, Basis.DERIVED),
-        Ceiling("without exposed copies", _total(step, Sort.MOVEMENT), step.step_ns, Basis.DERIVED),
+        Ceiling("without waits", _total(step, ScalingBehavior.WAIT), step.step_ns, Basis.DERIVED),
+        Ceiling("without exposed copies", _total(step, ScalingBehavior.MOVEMENT), step.step_ns, Basis.DERIVED),
         Ceiling("with balanced experts", sum(_imbalance(step)), step.step_ns, Basis.DERIVED),
         Ceiling("with half the all-reduce latency", sum(_latency(step)) / 2, step.step_ns, Basis.MODEL),
     )
@@ -76,7 +76,7 @@ def ceilings(step: Step) -> tuple[Ceiling, ...]:
 def marginal(step: Step) -> Marginal:
     """What doubling the degree saves at most and adds about, on the rung that the group is on."""
     degree = 2 * step.degree
-    grows = [part for part in step.classes if part.sort in (Sort.COLLECTIVE, Sort.WAIT)]
+    grows = [part for part in step.classes if part.sort in (ScalingBehavior.COLLECTIVE, ScalingBehavior.WAIT)]
     return Marginal(
         degree=degree,
         saves_ns=sum(part.time_ns for part in step.classes if part.sort in _SPLIT) / 2,
@@ -85,27 +85,29 @@ def marginal(step: Step) -> Marginal:
     )
 
 
-def _total(step: Step, sort: Sort) -> float:
+def _total(step: Step, sort: ScalingBehavior) -> float:
     return sum(part.time_ns for part in step.classes if part.sort is sort)
 
 
 def _imbalance(step: Step) -> Iterator[float]:
     """Time of the fullest rank above the mean."""
     for part in step.classes:
-        if part.sort is Sort.EXPERTS:
+        if part.sort is ScalingBehavior.EXPERTS:
             yield part.time_ns * (1 - 1 / part.imbalance)
 
 
 def _latency(step: Step) -> Iterator[float]:
     """Time of all-reduces that an empty message would take."""
     for part in step.classes:
-        if part.sort is Sort.COLLECTIVE and part.operation in _REDUCES and step.reference is not None:
+        if part.sort is ScalingBehavior.COLLECTIVE and part.operation in _REDUCES and step.reference is not None:
             yield min(part.time_ns, part.calls * step.reference(part.operation, 0.0, step.degree))
 
 
 def _floor(part: ClassTime) -> float:
     """What no split takes away of a class."""
     if part.sort in _SPLIT:
-        usual_ns = ATTENTION_FLOOR_NS if part.sort is Sort.ATTENTION else FLOOR_NS
+        usual_ns = ATTENTION_FLOOR_NS if part.sort is ScalingBehavior.ATTENTION else FLOOR_NS
         return min(part.time_ns, part.calls * (usual_ns if part.floor_ns is None else part.floor_ns))
-    return part.time_ns if part.sort in (Sort.REPLICATED, Sort.HOST, Sort.SETUP) else 0.0
+    return (
+        part.time_ns if part.sort in (ScalingBehavior.REPLICATED, ScalingBehavior.HOST, ScalingBehavior.SETUP) else 0.0
+    )

@@ -20,7 +20,7 @@ from analyzer.whatif.time_classes import (
     SPREADS,
     ClassTime,
     Reference,
-    Sort,
+    ScalingBehavior,
     Step,
 )
 
@@ -79,7 +79,7 @@ def what_if(step: Step, degree: int, reference: Reference | None = None) -> Expe
     if degree == step.degree:
         raise UsageError(f"degree {degree} is the one that was measured; ask for another")
     unknown_ns = sum(part.time_ns for part in step.classes if not part.is_known)
-    host_ns = sum(part.time_ns for part in step.classes if part.sort is Sort.HOST)
+    host_ns = sum(part.time_ns for part in step.classes if part.sort is ScalingBehavior.HOST)
     times_ns = (unknown_ns, host_ns, step.step_ns)
     refused = refusals(step.facts, (step.degree, degree), times_ns, has_new_reference=reference is not None)
     missing = _missing_reference(step, degree, reference or step.reference)
@@ -95,7 +95,7 @@ def what_if(step: Step, degree: int, reference: Reference | None = None) -> Expe
 
 
 def _missing_reference(step: Step, degree: int, reference: Reference | None) -> tuple[str, ...]:
-    needed = any(part.sort is Sort.COLLECTIVE and part.is_known for part in step.classes)
+    needed = any(part.sort is ScalingBehavior.COLLECTIVE and part.is_known for part in step.classes)
     if step.degree == 1 and degree > 1:
         if step.facts.added_calls is None or step.facts.added_bytes is None:
             return (
@@ -147,7 +147,7 @@ def _draws(step: Step, degree: int, reference: Reference | None) -> Floats:
         if not part.is_known:
             # Stays as it is or is split in full: anything in between is as likely.
             middle = middle * growth ** -random.random(DRAWS)
-        if part.sort is Sort.COLLECTIVE and reference is not None:
+        if part.sort is ScalingBehavior.COLLECTIVE and reference is not None:
             spread = NEW_RUNG_SPREAD
         else:
             spread = (SPREADS[part.sort] if part.spread is None else part.spread) * math.sqrt(doublings)
@@ -168,19 +168,19 @@ def expected_ns(part: ClassTime, step: Step, degree: int, reference: Reference |
     """
     growth = degree / step.degree
     match part.sort:
-        case Sort.GEMM | Sort.EXPERTS:
+        case ScalingBehavior.GEMM | ScalingBehavior.EXPERTS:
             return _split(part, growth, FLOOR_NS)
-        case Sort.ATTENTION:
+        case ScalingBehavior.ATTENTION:
             heads = step.facts.kv_heads or max(degree, step.degree)
             return _split(part, min(degree, heads) / min(step.degree, heads), ATTENTION_FLOOR_NS)
-        case Sort.MOVEMENT:
+        case ScalingBehavior.MOVEMENT:
             return part.time_ns / growth if part.sharded else part.time_ns
-        case Sort.WAIT:
+        case ScalingBehavior.WAIT:
             before = expected_maximum(step.degree)
             return part.time_ns if part.persistent or not before else part.time_ns * expected_maximum(degree) / before
-        case Sort.COLLECTIVE:
+        case ScalingBehavior.COLLECTIVE:
             return _collective(part, step, degree, reference)
-        case Sort.SETUP:
+        case ScalingBehavior.SETUP:
             return 0.0 if degree == 1 else part.time_ns
         case _:
             return part.time_ns

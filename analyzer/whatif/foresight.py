@@ -12,7 +12,7 @@ from analyzer.whatif.ceilings import Ceiling, Marginal, ceilings, marginal
 from analyzer.whatif.expectation import Expectation, expected_ns, what_if
 from analyzer.whatif.limits import Refusal
 from analyzer.whatif.step_classes import step_of
-from analyzer.whatif.time_classes import ClassTime, Sort, Step
+from analyzer.whatif.time_classes import ClassTime, ScalingBehavior, Step
 
 SCHEMA = 1
 DIMENSION = "tp"
@@ -71,7 +71,7 @@ def foresee(run: Run, dimension: str, degree: int, kind: str = "", platform: str
     found = what_if(step, degree)
     if isinstance(found, Refusal):
         raise UsageError(f"{run.label}: nothing can be expected of {dimension}={degree}: {'; '.join(found.reasons)}")
-    talks = any(part.sort is Sort.COLLECTIVE for part in step.classes)
+    talks = any(part.sort is ScalingBehavior.COLLECTIVE for part in step.classes)
     doubled = None if talks and step.reference is None else marginal(step)
     return Foresight(run.label, word, step, found, doubled, ceilings(step))
 

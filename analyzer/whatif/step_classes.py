@@ -14,14 +14,15 @@ from analyzer.measures.expected import Call, expected
 from analyzer.measures.skew import late_rank
 from analyzer.measures.traffic import SETUP, message_bytes
 from analyzer.measures.waits import waits
-from analyzer.model.events import ABSENT, Integers, Mask
+from analyzer.model.events import ABSENT
 from analyzer.model.kind import Cause, Kind
 from analyzer.model.run import Run
 from analyzer.model.trace import Trace
+from analyzer.stats.arrays import Integers, Mask
 from analyzer.steps.rank_steps import RankSteps
 from analyzer.steps.steps import steps
 from analyzer.whatif.limits import Facts
-from analyzer.whatif.time_classes import CUSTOM, FP8_FLOOR_NS, FP8_SPREAD, ClassTime, Reference, Sort, Step
+from analyzer.whatif.time_classes import CUSTOM, FP8_FLOOR_NS, FP8_SPREAD, ClassTime, Reference, ScalingBehavior, Step
 
 NODE_RANKS = 8
 """Accelerators of a node where nobody says: HGX, DGX and most others."""
@@ -31,10 +32,10 @@ CUSTOM_WORDS = ("cross_device_reduce", "allreduce_fusion", "multimem", "quickred
 """In names of all-reduce kernels that engines bring themselves: vLLM, SGLang, FlashInfer, torch's symmetric memory."""
 
 _SORTS = {
-    Sort.GEMM: ("gemm", "activation", "rope", "quantize", "lora", "convolution"),
-    Sort.EXPERTS: (EXPERTS,),
-    Sort.ATTENTION: ("attention", "mla", "sparse_attention", "linear_attention"),
-    Sort.UNKNOWN: ("other", "generated", "program"),
+    ScalingBehavior.GEMM: ("gemm", "activation", "rope", "quantize", "lora", "convolution"),
+    ScalingBehavior.EXPERTS: (EXPERTS,),
+    ScalingBehavior.ATTENTION: ("attention", "mla", "sparse_attention", "linear_attention"),
+    ScalingBehavior.UNKNOWN: ("other", "generated", "program"),
 }
 """Compute that a tensor-parallel split divides, and compute whose name hides what it is; the rest is replicated."""
 _SHARDED = ("kv_write", "kv_gather", "kv_offload")
@@ -102,7 +103,7 @@ def _work(run: Run, members: list[_Member], count: int) -> Iterator[ClassTime]:
         kind = Kind(int(kinds[rows][0]))
         sort = _sort(kind, word)
         stated = message[rows & (message != ABSENT)]
-        is_scaled = sort in (Sort.GEMM, Sort.EXPERTS, Sort.ATTENTION)
+        is_scaled = sort in (ScalingBehavior.GEMM, ScalingBehavior.EXPERTS, ScalingBehavior.ATTENTION)
         fp8 = is_scaled and owned[rows & is_fp8].sum() * 2 > owned[rows].sum()
         custom = word == "all_reduce" and owned[rows & is_custom].sum() * 2 > owned[rows].sum()
         shortest_ns = float(length[rows].min()) if on_host and is_scaled else None
@@ -113,30 +114,30 @@ def _work(run: Run, members: list[_Member], count: int) -> Iterator[ClassTime]:
             calls=float(rows.sum()) / count,
             floor_ns=FP8_FLOOR_NS if fp8 else shortest_ns,
             operation=CUSTOM if custom else _MOVED_BY.get(word, word),
-            message_bytes=int(np.median(stated)) if stated.size and sort is Sort.COLLECTIVE else None,
+            message_bytes=int(np.median(stated)) if stated.size and sort is ScalingBehavior.COLLECTIVE else None,
             sharded=word in _SHARDED,
-            imbalance=_imbalance(members) if sort is Sort.EXPERTS else 1.0,
+            imbalance=_imbalance(members) if sort is ScalingBehavior.EXPERTS else 1.0,
             spread=FP8_SPREAD if fp8 else None,
         )
     late = late_rank(run) if len(members) > 1 and any(kinds == Kind.COMMUNICATION) else None
     wait_ns = sum(_within(member, member.part.causes[Cause.PEER_WAIT]) for member in members)
-    yield ClassTime("waiting for peers", Sort.WAIT, wait_ns / count, persistent=late is not None)
+    yield ClassTime("waiting for peers", ScalingBehavior.WAIT, wait_ns / count, persistent=late is not None)
 
 
 def _idle(members: list[_Member], count: int) -> Iterator[ClassTime]:
     """Time in which the device does nothing, and what medians of activities leave of the span and the gap after it."""
     for cause, sort in (
-        (Cause.HOST_LAUNCH, Sort.HOST),
-        (Cause.HOST_SYNC, Sort.HOST),
-        (Cause.STREAM_WAIT, Sort.REPLICATED),
-        (Cause.QUEUE, Sort.REPLICATED),
-        (Cause.UNKNOWN, Sort.UNKNOWN),
+        (Cause.HOST_LAUNCH, ScalingBehavior.HOST),
+        (Cause.HOST_SYNC, ScalingBehavior.HOST),
+        (Cause.STREAM_WAIT, ScalingBehavior.REPLICATED),
+        (Cause.QUEUE, ScalingBehavior.REPLICATED),
+        (Cause.UNKNOWN, ScalingBehavior.UNKNOWN),
     ):
         total_ns = sum(_within(member, member.part.causes[cause]) for member in members)
         yield ClassTime(f"idle: {cause.value}", sort, total_ns / count)
     gaps = np.concatenate([(member.found.period_ns - member.found.span_ns)[_followed(member)] for member in members])
     if gaps.size:
-        yield ClassTime("between steps", Sort.REPLICATED, float(max(np.median(gaps), 0.0)))
+        yield ClassTime("between steps", ScalingBehavior.REPLICATED, float(max(np.median(gaps), 0.0)))
 
 
 def _followed(member: _Member) -> Integers:
@@ -149,12 +150,12 @@ def _within(member: _Member, time: Intervals) -> int:
     return int(member.found.time_within(time)[member.chosen].sum())
 
 
-def _sort(kind: Kind, word: str) -> Sort:
+def _sort(kind: Kind, word: str) -> ScalingBehavior:
     if kind is Kind.MOVEMENT:
-        return Sort.MOVEMENT
+        return ScalingBehavior.MOVEMENT
     if kind is Kind.COMMUNICATION:
-        return Sort.SETUP if word in SETUP else Sort.COLLECTIVE
-    return next((sort for sort, words in _SORTS.items() if word in words), Sort.REPLICATED)
+        return ScalingBehavior.SETUP if word in SETUP else ScalingBehavior.COLLECTIVE
+    return next((sort for sort, words in _SORTS.items() if word in words), ScalingBehavior.REPLICATED)
 
 
 def _named(member: _Member, words: tuple[str, ...]) -> Mask:

@@ -23,7 +23,7 @@ Reference = Callable[[str, float, int], float]
 """(operation, message bytes, ranks) → nanoseconds of one call on one rung, waiting left out."""
 
 
-class Sort(str, Enum):
+class ScalingBehavior(str, Enum):
     """How a class of time changes with the degree, and so how unsure its extrapolation is."""
 
     GEMM = "gemm"
@@ -39,16 +39,16 @@ class Sort(str, Enum):
 
 
 SPREADS = {
-    Sort.GEMM: 0.10,
-    Sort.EXPERTS: 0.10,
-    Sort.ATTENTION: 0.15,
-    Sort.REPLICATED: 0.05,
-    Sort.COLLECTIVE: 0.20,
-    Sort.SETUP: 0.20,
-    Sort.WAIT: 0.30,
-    Sort.HOST: 0.10,
-    Sort.MOVEMENT: 0.30,
-    Sort.UNKNOWN: 0.10,
+    ScalingBehavior.GEMM: 0.10,
+    ScalingBehavior.EXPERTS: 0.10,
+    ScalingBehavior.ATTENTION: 0.15,
+    ScalingBehavior.REPLICATED: 0.05,
+    ScalingBehavior.COLLECTIVE: 0.20,
+    ScalingBehavior.SETUP: 0.20,
+    ScalingBehavior.WAIT: 0.30,
+    ScalingBehavior.HOST: 0.10,
+    ScalingBehavior.MOVEMENT: 0.30,
+    ScalingBehavior.UNKNOWN: 0.10,
 }
 """Spread of the logarithm of a class at twice or half the degree; it grows with the root of the doublings.
 
@@ -77,7 +77,7 @@ class ClassTime:
     """
 
     name: str
-    sort: Sort
+    sort: ScalingBehavior
     time_ns: float
     calls: float = 1.0
     floor_ns: float | None = None
@@ -91,7 +91,10 @@ class ClassTime:
     @property
     def is_known(self) -> bool:
         """Whether there is anything to scale it by."""
-        return not (self.sort is Sort.UNKNOWN or (self.sort is Sort.COLLECTIVE and self.message_bytes is None))
+        return not (
+            self.sort is ScalingBehavior.UNKNOWN
+            or (self.sort is ScalingBehavior.COLLECTIVE and self.message_bytes is None)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class FabricLink:
     """The path between two devices of one host.
 
     Attributes:
@@ -54,7 +54,7 @@ class Fabric:
     """Devices and links of one host, as one source tells them."""
 
     devices: tuple[Device, ...] = ()
-    links: tuple[Link, ...] = ()
+    links: tuple[FabricLink, ...] = ()
 
     def renamed(self, names: dict[str, str]) -> Fabric:
         """The same fabric with devices called by other names; a device that `names` lacks keeps its own."""
@@ -104,13 +104,13 @@ def last_bus_id(path: str) -> str:
     return ""
 
 
-def most_trusted(fabrics: dict[str, Fabric]) -> dict[tuple[str, str], tuple[Link, str]]:
+def most_trusted(fabrics: dict[str, Fabric]) -> dict[tuple[str, str], tuple[FabricLink, str]]:
     """One link for each pair of devices with the source it is taken from, pairs in ascending order of names.
 
     Args:
         fabrics: by source; sources as in `TRUST`.
     """
-    chosen: dict[tuple[str, str], tuple[Link, str]] = {}
+    chosen: dict[tuple[str, str], tuple[FabricLink, str]] = {}
     for source in sorted(fabrics, key=TRUST.index):
         for link in fabrics[source].links:
             first, second = sorted(link.between)

@@ -93,7 +93,7 @@ class Nic:
 
 
 @dataclass(frozen=True, slots=True)
-class Process:
+class HostProcess:
     """Where a process may run and where its memory lies.
 
     Attributes:
@@ -178,7 +178,7 @@ def _node(text: str) -> int | None:
     return int(text) if text.isdigit() else None  # the kernel writes -1 for unknown
 
 
-def process(proc: Path, pid: int) -> Process:
+def process(proc: Path, pid: int) -> HostProcess:
     """Affinity, memory and environment of a process.
 
     Raises:
@@ -189,7 +189,7 @@ def process(proc: Path, pid: int) -> Process:
     status = dict(line.split(":\t", 1) for line in (folder / "status").read_text().splitlines() if ":\t" in line)
     variables = (folder / "environ").read_bytes().decode(errors="replace").split("\0")
     kept, withheld = allowed(dict(pair.split("=", 1) for pair in variables if "=" in pair))
-    return Process(
+    return HostProcess(
         pid=pid,
         title=_title(folder),
         cpus=status["Cpus_allowed_list"].strip(),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from collectors.hosts.fabric import Device, Fabric, Link, bus_id
+from collectors.hosts.fabric import Device, Fabric, FabricLink, bus_id
 
 # nvmlGpuTopologyLevel_t, by the names that `nvidia-smi topo -m` gives them.
 _LEVELS = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
@@ -36,7 +36,7 @@ def fabric(pynvml: Any) -> Fabric:  # noqa: ANN401 -- the module itself, which s
         for first, second in combinations(gpus, 2):
             count = _nvlinks(first, second, addresses)
             kind = f"NV{count}" if count else _pci_path(pynvml, first, second)
-            links.append(Link((first.device.name, second.device.name), kind))
+            links.append(FabricLink((first.device.name, second.device.name), kind))
         return Fabric(tuple(gpu.device for gpu in gpus), tuple(links))
     finally:
         pynvml.nvmlShutdown()

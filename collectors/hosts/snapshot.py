@@ -51,7 +51,7 @@ class Snapshot:
     placements: tuple[Placement, ...] = ()
     numa_nodes: tuple[linux.NumaNode, ...] = ()
     nics: tuple[linux.Nic, ...] = ()
-    processes: dict[str, linux.Process] = field(default_factory=dict)
+    processes: dict[str, linux.HostProcess] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
     withheld: tuple[str, ...] = ()
     absent: dict[str, str] = field(default_factory=dict)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from analyzer.errors import TraceFormatError
-from collectors.hosts.fabric import Device, Fabric, Link, Placement, bus_id
+from collectors.hosts.fabric import Device, Fabric, FabricLink, Placement, bus_id
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _NVIDIA_DEVICE = re.compile(r"(?:GPU|NIC)\d+$")
@@ -44,7 +44,7 @@ def npu_smi(text: str) -> Fabric:
     return Fabric(devices, links).renamed({device.name: re.sub(r"\D+", "NPU", device.name) for device in devices})
 
 
-def _square(text: str, device: re.Pattern[str], tool: str) -> tuple[tuple[Device, ...], tuple[Link, ...]]:
+def _square(text: str, device: re.Pattern[str], tool: str) -> tuple[tuple[Device, ...], tuple[FabricLink, ...]]:
     """Devices and links of a matrix whose rows and columns bear the same names.
 
     Columns are separated by tabs, or by spaces once the text has been pasted; a row of a NIC has no affinities.
@@ -78,11 +78,11 @@ def _with_affinity(name: str, cells: Sequence[str]) -> Device:
     return Device(name, cpus=known[0], numa_node=int(known[1]) if known[1].isdigit() else None)
 
 
-def _upper(columns: Sequence[str], rows: dict[str, list[str]]) -> Iterable[Link]:
+def _upper(columns: Sequence[str], rows: dict[str, list[str]]) -> Iterable[FabricLink]:
     for at, first in enumerate(columns):
         for beyond, second in enumerate(columns[at + 1 :], at + 1):
             if first in rows and rows[first][beyond] not in _UNKNOWN_CELLS:
-                yield Link((first, second), rows[first][beyond])
+                yield FabricLink((first, second), rows[first][beyond])
 
 
 def rocm_smi(text: str) -> Fabric:
@@ -149,13 +149,13 @@ def _table(lines: Sequence[str]) -> dict[tuple[str, str], str]:
 
 def _weighted(
     kinds: dict[tuple[str, str], str], weights: dict[tuple[str, str], str], hops: dict[tuple[str, str], str]
-) -> Iterable[Link]:
+) -> Iterable[FabricLink]:
     seen: set[tuple[str, str]] = set()
     for pair, kind in kinds.items():
         if kind in _UNKNOWN_CELLS or pair[::-1] in seen:
             continue
         seen.add(pair)
-        yield Link(pair, kind, weight=_number(weights.get(pair, "")), hops=_number(hops.get(pair, "")))
+        yield FabricLink(pair, kind, weight=_number(weights.get(pair, "")), hops=_number(hops.get(pair, "")))
 
 
 def _number(cell: str) -> int | None:

@@ -9,7 +9,7 @@ from itertools import combinations
 from xml.etree import ElementTree as ET
 
 from analyzer.errors import TraceFormatError
-from collectors.hosts.fabric import Device, Fabric, Link, bus_id
+from collectors.hosts.fabric import Device, Fabric, FabricLink, bus_id
 
 # Class codes: PCI Code and ID Assignment Specification. NCCL writes 0x068000 for the far end of a link to an NVSwitch.
 _SWITCH_CLASS = "0x068000"
@@ -154,11 +154,11 @@ def _walk(element: ET.Element, above: tuple[ET.Element, ...]) -> Iterator[tuple[
         yield from _walk(child, (*above, element))
 
 
-def _links(nodes: list[_Node], path: Callable[[_Node, _Node], str]) -> Iterator[Link]:
+def _links(nodes: list[_Node], path: Callable[[_Node, _Node], str]) -> Iterator[FabricLink]:
     """Links between GPUs, and between each GPU and each NIC; two NICs have none."""
     for first, second in combinations(nodes, 2):
         if first.is_gpu or second.is_gpu:
-            yield Link((first.device.name, second.device.name), path(first, second))
+            yield FabricLink((first.device.name, second.device.name), path(first, second))
 
 
 def _split(first: tuple[ET.Element, ...], second: tuple[ET.Element, ...]) -> tuple[list[ET.Element], list[ET.Element]]:

@@ -32,7 +32,7 @@ class Chunk(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TimedAnswer:
     """Times and counts of one request.
 
     Attributes:
@@ -58,7 +58,7 @@ class Answer:
     fault: str = ""
 
 
-Send = Callable[[httpx.AsyncClient, int, list[int]], Awaitable[Answer]]
+Send = Callable[[httpx.AsyncClient, int, list[int]], Awaitable[TimedAnswer]]
 
 
 def run(
@@ -67,8 +67,8 @@ def run(
     *,
     concurrency: int,
     access: Access,
-    on_answer: Callable[[Answer], None] = lambda _: None,
-) -> list[Answer]:
+    on_answer: Callable[[TimedAnswer], None] = lambda _: None,
+) -> list[TimedAnswer]:
     """Answers to all prompts, in order of the prompts.
 
     Args:
@@ -89,9 +89,9 @@ async def _run(
     send: Send,
     concurrency: int,
     access: Access,
-    on_answer: Callable[[Answer], None],
-) -> list[Answer]:
-    answers: dict[int, Answer] = {}
+    on_answer: Callable[[TimedAnswer], None],
+) -> list[TimedAnswer]:
+    answers: dict[int, TimedAnswer] = {}
     todo = iter(enumerate(prompts))
     async with access.async_client(2 * concurrency) as client:
 
@@ -122,7 +122,7 @@ class Target:
     read: Callable[[dict[str, Any]], Chunk]
 
 
-async def stream(client: httpx.AsyncClient, index: int, target: Target, body: Mapping[str, Any]) -> Answer:
+async def stream(client: httpx.AsyncClient, index: int, target: Target, body: Mapping[str, Any]) -> TimedAnswer:
     """The answer to one request whose events are read as they come.
 
     Args:
@@ -158,7 +158,7 @@ async def stream(client: httpx.AsyncClient, index: int, target: Target, body: Ma
     counts.pop("is_output", None)
     if not token_ns and not trouble:
         trouble = f"{target.url} ended the answer without a token"
-    return Answer(
+    return TimedAnswer(
         index=index,
         worker=target.worker,
         sent_ns=sent_ns,
@@ -183,7 +183,7 @@ def _error(event: Mapping[str, Any]) -> str:
     return str(error.get("message", error) if isinstance(error, dict) else error) if error else ""
 
 
-def summary(answers: Sequence[Answer]) -> dict[str, object]:
+def summary(answers: Sequence[TimedAnswer]) -> dict[str, object]:
     """Quantiles and totals of one turn, times in ns; requests that failed are counted and left out of the times."""
     done = [answer for answer in answers if not answer.fault]
     first = [answer.first_token_ns for answer in done if answer.first_token_ns is not None]
@@ -204,7 +204,7 @@ def summary(answers: Sequence[Answer]) -> dict[str, object]:
     }
 
 
-def _per_token(answers: Sequence[Answer]) -> Iterator[int]:
+def _per_token(answers: Sequence[TimedAnswer]) -> Iterator[int]:
     """Time of each output token after the first, request by request."""
     for answer in answers:
         if answer.first_token_ns is not None and (answer.output_tokens or 0) > 1:
@@ -219,7 +219,7 @@ def quantiles(times_ns: Sequence[int]) -> dict[str, int]:
     return {name: round(value) for name, value in zip(QUANTILES, values.tolist(), strict=True)}
 
 
-def time_to_token(answers: Sequence[Answer], concurrency: int, token: int) -> list[int]:
+def time_to_token(answers: Sequence[TimedAnswer], concurrency: int, token: int) -> list[int]:
     """From sending to output token `token` (from 0; the last one where there are fewer), of the requests sent first.
 
     Under a profile of N engine steps the first N/2 tokens of these requests come from profiled steps, and before the
@@ -233,7 +233,7 @@ def time_to_token(answers: Sequence[Answer], concurrency: int, token: int) -> li
     ]
 
 
-def records(answers: Sequence[Answer], prompts: Sequence[list[int]]) -> Iterator[str]:
+def records(answers: Sequence[TimedAnswer], prompts: Sequence[list[int]]) -> Iterator[str]:
     """A line of JSON for each request, as a request log for `shardscope routing` holds it."""
     for answer in sorted(answers, key=lambda answer: answer.sent_ns):
         told = {name: value for name, value in asdict(answer).items() if value not in (None, "", ())}

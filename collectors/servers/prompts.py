@@ -12,7 +12,7 @@ FIRST_TOKEN, SAFE_TOKENS = 10, 500
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class RequestLoad:
     """What is sent.
 
     Attributes:
@@ -45,9 +45,9 @@ class Load:
         ]
 
 
-def load_of(options: Mapping[str, Any]) -> Load:
+def load_of(options: Mapping[str, Any]) -> RequestLoad:
     """The load that the options of a collection describe."""
-    return Load(
+    return RequestLoad(
         requests=options["requests"],
         concurrency=options["concurrency"],
         input_tokens=options["input_len"],

@@ -17,8 +17,8 @@ from collectors.servers import metrics, trace_files
 from collectors.servers.engine import Endpoint, Engine, Identity, Plan
 from collectors.servers.hf_config import config_of, dimensions
 from collectors.servers.http import NOT_FOUND, Access, Http, check
-from collectors.servers.load import Answer
-from collectors.servers.prompts import Load
+from collectors.servers.load import TimedAnswer
+from collectors.servers.prompts import RequestLoad
 from collectors.servers.transfers import Watch, watched
 
 log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class Request:
     endpoints: tuple[Endpoint, ...]
     router: str
     out: Path
-    load: Load
+    load: RequestLoad
     plan: Plan
     trace_dirs: Mapping[str, str]
     layout: Mapping[str, int]
@@ -101,9 +101,9 @@ class Turns:
         fault: what ended the collection early, None where nothing did.
     """
 
-    load: Load
-    reference: list[Answer] = field(default_factory=list)
-    profiled: list[Answer] = field(default_factory=list)
+    load: RequestLoad
+    reference: list[TimedAnswer] = field(default_factory=list)
+    profiled: list[TimedAnswer] = field(default_factory=list)
     prompts: list[list[int]] = field(default_factory=list)
     fault: BaseException | None = None
 
@@ -175,14 +175,14 @@ def _tell_apart(servers: Sequence[Server]) -> None:
         )
 
 
-def _fitted(load: Load, servers: Sequence[Server]) -> Load:
+def _fitted(load: RequestLoad, servers: Sequence[Server]) -> RequestLoad:
     vocabularies = [server.identity.model.get("vocab_size") for server in servers]
     known = [size for size in vocabularies if isinstance(size, int)]
     return replace(load, tokens=min(known)) if known else load
 
 
 def _warm_up(
-    engine: Engine, servers: Sequence[Server], request: Request, load: Load, tell: Callable[[str], None]
+    engine: Engine, servers: Sequence[Server], request: Request, load: RequestLoad, tell: Callable[[str], None]
 ) -> None:
     """Send short requests, so that what an engine does once is not in the measurement."""
     output_tokens = min(_WARM_UP_TOKENS, load.output_tokens)
@@ -203,7 +203,7 @@ def _send(
     answers = turns.profiled if turn == "profiled" else turns.reference
     turns.prompts = load.prompts(turn)
 
-    def keep(answer: Answer) -> None:
+    def keep(answer: TimedAnswer) -> None:
         answers.append(answer)
         tell(f"Sending, {turn}: {len(answers)} of {units.count(load.requests, 'request')} answered")
 

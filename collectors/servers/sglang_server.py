@@ -18,7 +18,7 @@ import httpx
 from analyzer.errors import ShardscopeError, UsageError
 from collectors.servers.engine import Endpoint, Identity, Plan
 from collectors.servers.http import NOT_FOUND, Http, check
-from collectors.servers.load import Answer, Chunk, Send, Target, stream
+from collectors.servers.load import Chunk, Send, Target, TimedAnswer, stream
 
 BOOTSTRAP_PORT = 8998  # --disaggregation-bootstrap-port where it is not given
 
@@ -122,7 +122,7 @@ class SglangServer:
         firsts = itertools.cycle(prefill) if prefill and not router else None
         rooms = random.Random()  # noqa: S311 -- a room number, distinct between collections
 
-        async def send(client: httpx.AsyncClient, index: int, prompt: list[int]) -> Answer:
+        async def send(client: httpx.AsyncClient, index: int, prompt: list[int]) -> TimedAnswer:
             body = _body(prompt, output_tokens)
             if firsts is None:
                 return await stream(client, index, next(targets), body)

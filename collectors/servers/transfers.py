@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import httpx
 
 from collectors.servers import metrics
-from collectors.servers.load import Answer, Send
+from collectors.servers.load import Send, TimedAnswer
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class Watch:
 def watched(send: Send, watches: Sequence[Watch]) -> Send:
     """Send, then look at the metrics of the servers; no time of the answer holds the look."""
 
-    async def send_and_look(client: httpx.AsyncClient, index: int, prompt: list[int]) -> Answer:
+    async def send_and_look(client: httpx.AsyncClient, index: int, prompt: list[int]) -> TimedAnswer:
         answer = await send(client, index, prompt)
         for watch in watches:
             await watch.look(client)

@@ -16,7 +16,7 @@ from analyzer import units
 from collectors.servers import trace_files
 from collectors.servers.hf_config import config_of, dimensions
 from collectors.servers.options import command_line, layout, told
-from collectors.servers.prompts import Load, load_of
+from collectors.servers.prompts import RequestLoad, load_of
 from collectors.servers.trace_files import WORKLOAD
 from collectors.workloads import manifest
 
@@ -32,7 +32,7 @@ class _Offline:
     model: str
     dimensions: Mapping[str, Any]
     engine_args: Mapping[str, Any]
-    load: Load
+    load: RequestLoad
     options: Mapping[str, Any]
 
     @property

@@ -19,7 +19,7 @@ import httpx
 from analyzer.errors import MissingEvidenceError, ShardscopeError
 from collectors.servers.engine import Endpoint, Identity, Plan
 from collectors.servers.http import NOT_FOUND, Http, check, fault, said
-from collectors.servers.load import Answer, Chunk, Send, Target, stream
+from collectors.servers.load import Chunk, Send, Target, TimedAnswer, stream
 
 FLAGS_SINCE = (0, 13)  # --profiler-config; environment variables before
 SHAPES_BY_VARIABLE_SINCE = (0, 11)
@@ -113,7 +113,7 @@ class VllmServer:
             targets = itertools.cycle([Target("router", f"{router}/v1/completions", read_event)])
         firsts = itertools.cycle(prefill) if prefill and not router else None
 
-        async def send(client: httpx.AsyncClient, index: int, prompt: list[int]) -> Answer:
+        async def send(client: httpx.AsyncClient, index: int, prompt: list[int]) -> TimedAnswer:
             body = _body(model, prompt, output_tokens)
             first = next(firsts) if firsts else None
             if first is None:
@@ -141,7 +141,7 @@ def _body(model: str, prompt: list[int], output_tokens: int) -> dict[str, Any]:
 
 async def _send_split(
     client: httpx.AsyncClient, index: int, first: Endpoint, target: Target, body: dict[str, Any]
-) -> Answer:
+) -> TimedAnswer:
     """One token from the prefill server, the rest from the decode server, which fetches the KV from the first.
 
     The parameters that the prefill server hands over are those of NIXL; a connector through shared storage has none.
@@ -163,7 +163,7 @@ async def _send_split(
     prefill_ns = time.perf_counter_ns() - start_ns
     if answer.is_error:
         trouble = f"{url} answers {answer.status_code}: {said(answer)}"
-        return Answer(index, first.name, sent_ns, None, (), prefill_ns, fault=trouble)
+        return TimedAnswer(index, first.name, sent_ns, None, (), prefill_ns, fault=trouble)
     handed_over = answer.json().get("kv_transfer_params")
     rest = await stream(client, index, target, {**body, "kv_transfer_params": handed_over} if handed_over else body)
     return replace(

@@ -17,7 +17,7 @@ from analyzer.units import count
 from collectors.torchrun import torchrun
 from collectors.torchrun.torchrun import Rendezvous
 from collectors.workloads import manifest
-from collectors.workloads.settings import Job, ModelSize, Settings
+from collectors.workloads.settings import Job, JobSettings, ModelSize
 
 POSITIVE = click.IntRange(min=1)
 SIZES = ("layers", "hidden", "heads", "kv_heads", "ffn", "vocab", "experts", "top_k")
@@ -115,13 +115,13 @@ def _times() -> list[click.Option]:
     ]
 
 
-def _settings(name: str, degree: str, given: Mapping[str, Any], extra: Sequence[click.Option]) -> Settings:
+def _settings(name: str, degree: str, given: Mapping[str, Any], extra: Sequence[click.Option]) -> JobSettings:
     size = ModelSize(**{field: given[field] for field in SIZES if field in given})
     own = {str(option.name): given[str(option.name)] for option in extra}
-    return Settings(name, degree, size, **{field: given[field] for field in TIMES}, extra=own)
+    return JobSettings(name, degree, size, **{field: given[field] for field in TIMES}, extra=own)
 
 
-def _check(settings: Settings, divides: Mapping[str, int]) -> None:
+def _check(settings: JobSettings, divides: Mapping[str, int]) -> None:
     """Refuse what cannot be split, or cannot be a model, before anything starts.
 
     Raises:
@@ -142,7 +142,7 @@ def _check(settings: Settings, divides: Mapping[str, int]) -> None:
                 raise UsageError(f"{settings.name}: {option} {value} is not a multiple of {times * ranks}")
 
 
-def _collect(settings: Settings, given: Mapping[str, Any], line: str, divides: Mapping[str, int]) -> None:
+def _collect(settings: JobSettings, given: Mapping[str, Any], line: str, divides: Mapping[str, int]) -> None:
     """One run directory."""
     if find_spec("torch") is None:
         raise UsageError("collect needs torch: pip install 'shardscope[collect]'")

@@ -29,8 +29,8 @@ from analyzer.units import count, duration, size
 from collectors.torchrun.launch import OWN_TIME, when_orphaned
 from collectors.workloads import manifest
 from collectors.workloads.profiler import Recorder
-from collectors.workloads.settings import Job, Settings
-from collectors.workloads.workload import Place, Workload
+from collectors.workloads.settings import Job, JobSettings
+from collectors.workloads.workload import RankPlace, RankWorkload
 
 # A peer that says nothing for this long is taken for dead. Far above any step of a model that is meant to be small.
 PEER_TIMEOUT = timedelta(seconds=300)
@@ -45,7 +45,7 @@ class Stopped(BaseException):
     """Asked to stop: keep what is there. Not an Exception, so that nothing on the way takes it for a fault."""
 
 
-def join(settings: Settings) -> Place:
+def join(settings: JobSettings) -> RankPlace:
     """Become a rank of the job that torchrun describes in the environment.
 
     Raises:
@@ -64,14 +64,16 @@ def join(settings: Settings) -> Place:
     usual = "bfloat16" if on_gpu else "float32"
     dtype = getattr(torch, usual if settings.dtype == "auto" else settings.dtype)
     dist.init_process_group("nccl" if on_gpu else "gloo", timeout=PEER_TIMEOUT, device_id=device if on_gpu else None)
-    return Place(rank=dist.get_rank(), world=dist.get_world_size(), device=device, dtype=dtype)
+    return RankPlace(rank=dist.get_rank(), world=dist.get_world_size(), device=device, dtype=dtype)
 
 
-def record(job: Job, place: Place) -> None:
+def record(job: Job, place: RankPlace) -> None:
     """Run the workload, leave its trace and, from rank 0, `run.json` in the job's folder."""
     folder = Path(job.folder)
     folder.mkdir(parents=True, exist_ok=True)
-    workload: Workload = import_module(f"collectors.workloads.{job.settings.workload}").workload(job.settings, place)
+    workload: RankWorkload = import_module(f"collectors.workloads.{job.settings.workload}").workload(
+        job.settings, place
+    )
     recorder = Recorder(workload, folder, place.rank)
     entries = _entries(job, place, workload)
     _say(place, f"warm-up: {count(job.settings.warmup, 'round')}")
@@ -96,7 +98,7 @@ def record(job: Job, place: Place) -> None:
     _say(place, f"profiled: {size(written)}; steps take {inflation:.2f} times as long as without the profiler")
 
 
-def _entries(job: Job, place: Place, workload: Workload) -> Entries:
+def _entries(job: Job, place: RankPlace, workload: RankWorkload) -> Entries:
     entries = manifest.described(job.settings, workload.layout(), job.command)
     nodes = _gathered(place, socket.gethostname())
     dtype = str(place.dtype).removeprefix("torch.")
@@ -113,7 +115,7 @@ def _entries(job: Job, place: Place, workload: Workload) -> Entries:
     }
 
 
-def _gathered(place: Place, mine: T) -> list[T]:
+def _gathered(place: RankPlace, mine: T) -> list[T]:
     """`mine` of every rank, on every rank."""
     everyone: list[T] = [mine] * place.world
     dist.all_gather_object(everyone, mine)
@@ -125,12 +127,12 @@ def _medians(reference: dict[str, int | float]) -> str:
     return ", ".join(f"{phase} {duration(reference[f'{phase}_median_ns'])}" for phase in phases)
 
 
-def _write(place: Place, folder: Path, entries: Entries) -> None:
+def _write(place: RankPlace, folder: Path, entries: Entries) -> None:
     if place.rank == 0:
         manifest.write(folder, entries)
 
 
-def _say(place: Place, line: str) -> None:
+def _say(place: RankPlace, line: str) -> None:
     if place.rank == 0:
         click.echo(line)
 

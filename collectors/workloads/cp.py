@@ -11,8 +11,8 @@ from torch import Tensor
 
 from collectors.workloads.context import PrefillSplitKV
 from collectors.workloads.model import Transformer
-from collectors.workloads.settings import Settings
-from collectors.workloads.workload import BatchWorkload, Place
+from collectors.workloads.settings import JobSettings
+from collectors.workloads.workload import BatchWorkload, RankPlace
 
 
 class ContextParallel(BatchWorkload):
@@ -20,7 +20,7 @@ class ContextParallel(BatchWorkload):
 
     AXES = ("cp",)
 
-    def __init__(self, settings: Settings, place: Place) -> None:
+    def __init__(self, settings: JobSettings, place: RankPlace) -> None:
         super().__init__(settings, place)
         self.model = Transformer(settings.size)
         self.placed(self.model)

@@ -13,8 +13,8 @@ from torch.profiler import record_function
 
 from collectors.workloads.kv import LocalKV
 from collectors.workloads.model import Transformer
-from collectors.workloads.settings import Settings
-from collectors.workloads.workload import DUMMY_STEP, BatchWorkload, Clock, Place, Sampler, greedy
+from collectors.workloads.settings import JobSettings
+from collectors.workloads.workload import DUMMY_STEP, BatchWorkload, RankPlace, Sampler, StepClock, greedy
 
 
 class DataParallel(BatchWorkload):
@@ -22,7 +22,7 @@ class DataParallel(BatchWorkload):
 
     AXES = ("dp",)
 
-    def __init__(self, settings: Settings, place: Place) -> None:
+    def __init__(self, settings: JobSettings, place: RankPlace) -> None:
         super().__init__(settings, place)
         self.share_rows()
         self.model = Transformer(settings.size)
@@ -41,7 +41,7 @@ class DataParallel(BatchWorkload):
         """One token a row."""
         return self.model.logits(self.model(tokens[:, None], self.kv))
 
-    def round(self, number: int, clock: Clock, sample: Sampler = greedy) -> None:
+    def round(self, number: int, clock: StepClock, sample: Sampler = greedy) -> None:
         """As usual, in step with the other replicas; the last one's requests may end early."""
         prompt = self.prompt(number)
         self.agree(len(prompt))
@@ -65,7 +65,7 @@ class DataParallel(BatchWorkload):
         said: list[int] = counts.tolist()
         return said
 
-    def _dummy_step(self, clock: Clock, tokens: Tensor) -> None:
+    def _dummy_step(self, clock: StepClock, tokens: Tensor) -> None:
         with record_function(DUMMY_STEP):
             self.decode(tokens)
             clock.settle()

@@ -20,8 +20,8 @@ from torch.profiler import record_function
 from collectors.workloads.context import Peers
 from collectors.workloads.kv import LocalKV
 from collectors.workloads.model import SwiGLU, Transformer
-from collectors.workloads.settings import ModelSize, Settings
-from collectors.workloads.workload import BatchWorkload, Facts, Place
+from collectors.workloads.settings import JobSettings, ModelSize
+from collectors.workloads.workload import BatchWorkload, Facts, RankPlace
 
 # Spread of Gumbel noise. Were the router's scores such noise, adding log p to them would choose each expert with
 # probability p; they are near normal, so that the popularity that `skew` asks for is met roughly: run.json has counts.
@@ -95,7 +95,7 @@ class ExpertParallel(BatchWorkload):
 
     AXES = ("ep", "dp")
 
-    def __init__(self, settings: Settings, place: Place) -> None:
+    def __init__(self, settings: JobSettings, place: RankPlace) -> None:
         super().__init__(settings, place)
         self.share_rows()
         layer = partial(MixtureOfExperts, settings.size, place.peers("ep"), float(settings.extra["skew"]))

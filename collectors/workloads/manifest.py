@@ -35,7 +35,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from collectors.workloads.settings import Settings
+from collectors.workloads.settings import JobSettings
 
 SCHEMA = 1
 NAME = "run.json"
@@ -44,7 +44,7 @@ AXES = ("tp", "pp", "dp", "ep", "cp", "dcp")
 StepTimes = Mapping[str, Sequence[int]]
 
 
-def described(settings: Settings, layout: Mapping[str, int], command: str) -> dict[str, Any]:
+def described(settings: JobSettings, layout: Mapping[str, int], command: str) -> dict[str, Any]:
     """The entries of a built-in workload that are known before it runs."""
     return {
         "schema": SCHEMA,

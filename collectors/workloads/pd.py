@@ -21,8 +21,8 @@ from torch.profiler import record_function
 
 from collectors.workloads.kv import LocalKV
 from collectors.workloads.model import Transformer
-from collectors.workloads.settings import Settings
-from collectors.workloads.workload import Clock, Facts, Place, Sampler, Workload, greedy
+from collectors.workloads.settings import JobSettings
+from collectors.workloads.workload import Facts, RankPlace, RankWorkload, Sampler, StepClock, greedy
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +67,12 @@ class HandedOnKV(LocalKV):
         return out
 
 
-class Role(Workload):
+class Role(RankWorkload):
     """What both roles have: the model, a cache, lanes to the other role, notes of what went when."""
 
     NAME = ""
 
-    def __init__(self, settings: Settings, place: Place, index: int, ranks: int) -> None:
+    def __init__(self, settings: JobSettings, place: RankPlace, index: int, ranks: int) -> None:
         """Rank `index` of the `ranks` of its role."""
         super().__init__(settings, place)
         each = settings.batch // ranks
@@ -112,12 +112,12 @@ class Prefill(Role):
 
     NAME = "prefill"
 
-    def __init__(self, settings: Settings, place: Place) -> None:
+    def __init__(self, settings: JobSettings, place: RankPlace) -> None:
         super().__init__(settings, place, place.rank, settings.split[0])
         self.by_layer = settings.extra["transfer"] == "layer"
         self.in_flight: list[tuple[dist.Work, Tensor]] = []
 
-    def round(self, number: int, clock: Clock, sample: Sampler = greedy) -> None:
+    def round(self, number: int, clock: StepClock, sample: Sampler = greedy) -> None:
         """A prefill step, and the hand-over."""
         prompt = self.prompt(number)
         layers = self.settings.size.layers
@@ -154,10 +154,10 @@ class Decode(Role):
 
     NAME = "decode"
 
-    def __init__(self, settings: Settings, place: Place) -> None:
+    def __init__(self, settings: JobSettings, place: RankPlace) -> None:
         super().__init__(settings, place, place.rank - settings.split[0], settings.split[1])
 
-    def round(self, number: int, clock: Clock, sample: Sampler = greedy) -> None:
+    def round(self, number: int, clock: StepClock, sample: Sampler = greedy) -> None:
         """The hand-over, and decode steps."""
         with record_function("pd.kv_recv"):
             self._receive_layers(number, clock)
@@ -169,14 +169,14 @@ class Decode(Role):
             with clock.step("decode", len(tokens), len(tokens)):
                 tokens = sample(self.model.logits(self.model(tokens[:, None], self.kv)))
 
-    def _compute_again(self, number: int, clock: Clock) -> None:
+    def _compute_again(self, number: int, clock: StepClock) -> None:
         """Prefill what was just received, as a decode instance does whose look-up of transferred blocks fails."""
         prompt = self.prompt(number)
         with clock.step("prefill", len(prompt), prompt.numel()):
             self.kv.length = 0
             self.model.logits(self.model(prompt, self.kv))
 
-    def _receive_layers(self, number: int, clock: Clock) -> None:
+    def _receive_layers(self, number: int, clock: StepClock) -> None:
         size, place, stop = self.settings.size, self.place, self.settings.context
         awaited = []
         for layer in range(size.layers):
@@ -224,6 +224,6 @@ def _transfers(facts: Sequence[Facts]) -> list[dict[str, int | None]]:
     return transfers
 
 
-def workload(settings: Settings, place: Place) -> Role:
+def workload(settings: JobSettings, place: RankPlace) -> Role:
     """This rank's role: the first ranks prefill."""
     return Prefill(settings, place) if place.rank < settings.split[0] else Decode(settings, place)

@@ -17,8 +17,8 @@ from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 
 from collectors.workloads.kv import LocalKV
 from collectors.workloads.model import Transformer
-from collectors.workloads.settings import Settings
-from collectors.workloads.workload import Clock, Place, Sampler, Workload, greedy
+from collectors.workloads.settings import JobSettings
+from collectors.workloads.workload import RankPlace, RankWorkload, Sampler, StepClock, greedy
 
 
 class Stage(nn.Module):
@@ -46,12 +46,12 @@ class Stage(nn.Module):
         return out if self.model.head is None else self.model.logits(out)
 
 
-class PipelineParallel(Workload):
+class PipelineParallel(RankWorkload):
     """One stage."""
 
     AXES = ("pp",)
 
-    def __init__(self, settings: Settings, place: Place) -> None:
+    def __init__(self, settings: JobSettings, place: RankPlace) -> None:
         super().__init__(settings, place)
         rank, world = place.rank, place.world
         each = settings.size.layers // world
@@ -67,7 +67,7 @@ class PipelineParallel(Workload):
         self.schedule = ScheduleGPipe(stage, n_microbatches=world)
         self.in_flight: list[tuple[dist.Work, Tensor]] = []
 
-    def round(self, number: int, clock: Clock, sample: Sampler = greedy) -> None:
+    def round(self, number: int, clock: StepClock, sample: Sampler = greedy) -> None:
         """Prefill by the schedule, then decode steps of one pass over all microbatches each."""
         settings, world = self.settings, self.place.world
         prompt = self.prompt(number)

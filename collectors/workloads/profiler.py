@@ -24,7 +24,7 @@ import torch.distributed as dist
 from torch.profiler import ProfilerActivity, profile
 
 from analyzer.units import size
-from collectors.workloads.workload import Clock, Workload
+from collectors.workloads.workload import RankWorkload, StepClock
 
 GZIP_LEVEL = 6
 TAIL_BYTES = 64  # enough to see the brace that closes a whole trace
@@ -41,7 +41,7 @@ class Recorder:
         predicted_bytes: size of the trace as the rehearsed round foretells it.
     """
 
-    def __init__(self, workload: Workload, folder: Path, rank: int) -> None:
+    def __init__(self, workload: RankWorkload, folder: Path, rank: int) -> None:
         self.workload = workload
         self.folder = folder
         self.rank = rank
@@ -53,7 +53,7 @@ class Recorder:
         """Rounds that nobody looks at."""
         self._rounds(self.workload.settings.warmup)
 
-    def reference(self) -> Clock:
+    def reference(self) -> StepClock:
         """Steps timed without the profiler."""
         dist.barrier()
         return self._rounds(self.workload.settings.rounds)
@@ -78,7 +78,7 @@ class Recorder:
                 errno.ENOSPC, f"traces need about {size(needed_bytes)}, {size(free)} are free", str(self.folder)
             )
 
-    def profile(self) -> Clock:
+    def profile(self) -> StepClock:
         """Steps timed under the profiler; their trace is written even if a round is broken off."""
         self.workload.forget()
         dist.barrier()  # ranks begin together; before the profiler does, or the trace would have a collective of ours
@@ -88,9 +88,9 @@ class Recorder:
         self.trace = path
         return clock
 
-    def _rounds(self, count: int) -> Clock:
+    def _rounds(self, count: int) -> StepClock:
         """So many rounds, each with prompts of its own."""
-        clock = Clock(self.workload.place.device)
+        clock = StepClock(self.workload.place.device)
         with torch.no_grad():
             for _ in range(count):
                 self.workload.round(self.rounds_run, clock)

@@ -55,7 +55,7 @@ class ModelSize:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class JobSettings:
     """One workload at one degree.
 
     Attributes:
@@ -112,7 +112,7 @@ class Job:
         command: the command line, as `run.json` keeps it.
     """
 
-    settings: Settings
+    settings: JobSettings
     folder: str
     command: str
 
@@ -126,7 +126,7 @@ class Job:
         fields = json.loads(text)
         settings = fields["settings"]
         return cls(
-            settings=Settings(**(settings | {"size": ModelSize(**settings["size"])})),
+            settings=JobSettings(**(settings | {"size": ModelSize(**settings["size"])})),
             folder=fields["folder"],
             command=fields["command"],
         )

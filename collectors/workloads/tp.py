@@ -13,8 +13,8 @@ from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, 
 
 from collectors.workloads.kv import LocalKV
 from collectors.workloads.model import Transformer
-from collectors.workloads.settings import Settings
-from collectors.workloads.workload import BatchWorkload, Place
+from collectors.workloads.settings import JobSettings
+from collectors.workloads.workload import BatchWorkload, RankPlace
 
 
 class TensorParallel(BatchWorkload):
@@ -22,7 +22,7 @@ class TensorParallel(BatchWorkload):
 
     AXES = ("tp",)
 
-    def __init__(self, settings: Settings, place: Place) -> None:
+    def __init__(self, settings: JobSettings, place: RankPlace) -> None:
         super().__init__(settings, place)
         self.model = Transformer(settings.size)
         self.placed(self.model)

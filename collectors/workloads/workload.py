@@ -19,7 +19,7 @@ from torch.profiler import record_function
 from collectors.workloads.context import Peers
 from collectors.workloads.kv import Room
 from collectors.workloads.model import initialise
-from collectors.workloads.settings import Settings
+from collectors.workloads.settings import JobSettings
 
 Sampler = Callable[[Tensor], Tensor]
 Facts = dict[str, object]
@@ -41,7 +41,7 @@ def greedy(logits: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RankPlace:
     """Where this process stands in the job.
 
     Attributes:
@@ -66,7 +66,7 @@ class Place:
 
 
 @dataclass(slots=True)
-class Clock:
+class StepClock:
     """Names the steps for the trace and keeps how long each took.
 
     Attributes:
@@ -92,7 +92,7 @@ class Clock:
             torch.cuda.current_stream().synchronize()
 
 
-class Workload(ABC):
+class RankWorkload(ABC):
     """One rank's share of a workload.
 
     A round is a prefill step and `settings.steps` decode steps on a fresh batch.
@@ -104,13 +104,13 @@ class Workload(ABC):
 
     AXES: ClassVar[tuple[str, ...]] = ()
 
-    def __init__(self, settings: Settings, place: Place) -> None:
+    def __init__(self, settings: JobSettings, place: RankPlace) -> None:
         self.settings = settings
         self.place = place
         self.rows = (0, settings.batch)
 
     @abstractmethod
-    def round(self, number: int, clock: Clock, sample: Sampler = greedy) -> None:
+    def round(self, number: int, clock: StepClock, sample: Sampler = greedy) -> None:
         """Serve one batch; `number` chooses the prompts."""
 
     def prompt(self, number: int) -> Tensor:
@@ -163,7 +163,7 @@ class Workload(ABC):
         return {}
 
 
-class BatchWorkload(Workload):
+class BatchWorkload(RankWorkload):
     """A workload whose ranks all do the same: prefill the batch, then decode it step by step."""
 
     @abstractmethod
@@ -174,7 +174,7 @@ class BatchWorkload(Workload):
     def decode(self, tokens: Tensor) -> Tensor:
         """Logits of the token after these: [rows] → [rows, vocab]."""
 
-    def round(self, number: int, clock: Clock, sample: Sampler = greedy) -> None:
+    def round(self, number: int, clock: StepClock, sample: Sampler = greedy) -> None:
         """Serve one batch; `number` chooses the prompts."""
         prompt = self.prompt(number)
         with clock.step("prefill", len(prompt), prompt.numel()):

@@ -52,14 +52,14 @@ def command(
     """
     from analyzer.cli.progress import progress  # noqa: PLC0415  # --help must not wait for numpy
     from analyzer.render import routing as render  # noqa: PLC0415
-    from analyzer.routing.policies import Setup  # noqa: PLC0415
+    from analyzer.routing.policies import ReplaySetup  # noqa: PLC0415
     from analyzer.routing.request_log import load  # noqa: PLC0415
     from analyzer.routing.routing import routing  # noqa: PLC0415
     from analyzer.routing.service import Service  # noqa: PLC0415
 
     given = {"prefill_ns_per_token": prefill_ns, "prefill_ns_per_token2": prefill_ns2, "decode_ns_per_token": decode_ns}
     service = Service(**{name: value for name, value in given.items() if value is not None})
-    setup = Setup(workers, capacity or None, tuple(dict.fromkeys(policies)) or _POLICIES, service)
+    setup = ReplaySetup(workers, capacity or None, tuple(dict.fromkeys(policies)) or _POLICIES, service)
     size = log.stat().st_size
     with progress("Replaying the log") as advance:
         requests = load(

@@ -8,7 +8,7 @@ import click
 
 from analyzer.cli.output import emit, file_options
 from analyzer.errors import UsageError
-from analyzer.sweep.point import Series
+from analyzer.sweep.point import PointSeries
 
 FORMATS = ("text", "json", "markdown", "html")
 OBJECTIVES = ("latency", "per-gpu", "total")
@@ -56,7 +56,7 @@ def command(  # noqa: PLR0917 (a command has as many arguments as options)
     from analyzer.render.sweep import text as sweep_text  # noqa: PLC0415
     from analyzer.sweep.csv_points import is_table, read_points  # noqa: PLC0415 (--help stays fast)
     from analyzer.sweep.optimum import Objective  # noqa: PLC0415
-    from analyzer.sweep.sweep import Ask, sweep, to_json  # noqa: PLC0415
+    from analyzer.sweep.sweep import SweepRequest, sweep, to_json  # noqa: PLC0415
 
     tables = [path for path in paths if is_table(path)]
     if tables and len(tables) < len(paths):
@@ -64,7 +64,7 @@ def command(  # noqa: PLR0917 (a command has as many arguments as options)
     series = (
         tuple(part for path in tables for part in read_points(path)) if tables else (_runs(paths, dimension, kind),)
     )
-    ask = Ask(dimension, Objective(objective), gpus)
+    ask = SweepRequest(dimension, Objective(objective), gpus)
     sweeps = tuple(sweep(safe(part), ask) for part in series)
     rendered = {
         "text": lambda: sweep_text.render(sweeps),
@@ -98,7 +98,7 @@ def _foresight(paths: tuple[Path, ...], wish: str, kind: str, platform: str, for
     return safe(foresight_markdown.render(found) if form == "markdown" else foresight_text.render(found))
 
 
-def _runs(paths: tuple[Path, ...], dimension: str, kind: str) -> Series:
+def _runs(paths: tuple[Path, ...], dimension: str, kind: str) -> PointSeries:
     from analyzer.cli.runs import reports_of  # noqa: PLC0415
     from analyzer.sweep.runs import series_of  # noqa: PLC0415
 

@@ -36,11 +36,11 @@ def command(runs: tuple[str, ...], out: Path, ranks: str, from_ms: float, to_ms:
     from analyzer.cli.runs import run_of  # noqa: PLC0415
     from analyzer.diagnose.diagnose import diagnose  # noqa: PLC0415
     from analyzer.plugins import offers  # noqa: PLC0415
-    from analyzer.timeline.timeline import Cut, document, timeline  # noqa: PLC0415
+    from analyzer.timeline.timeline import TimeWindow, document, timeline  # noqa: PLC0415
 
     run = run_of(*runs)
     until_ns = None if to_ms is None else round(to_ms * NS_PER_MS)
-    line = timeline(run, Cut(chosen, round(from_ms * NS_PER_MS), until_ns))
+    line = timeline(run, TimeWindow(chosen, round(from_ms * NS_PER_MS), until_ns))
     with progress("Asking the rules"):
         findings = diagnose(run, offers(rules, "check").values()).findings
     with progress("Writing the timeline"), _opened(out, force=force) as file:

@@ -6,7 +6,7 @@ import numpy as np
 
 from analyzer.errors import TraceFormatError
 from analyzer.ingest.kineto.raw import RawTrace
-from analyzer.model.events import Integers, Mask
+from analyzer.stats.arrays import Integers, Mask
 
 HARDWARE = ("Ascend Hardware",)
 COLLECTIVES = ("HCCL", "Communication")

@@ -16,8 +16,8 @@ from analyzer.ingest.kineto.detail import Detail
 from analyzer.ingest.kineto.kineto import read
 from analyzer.ingest.kineto.raw import RawTrace
 from analyzer.ingest.sessions import UNRANKED
-from analyzer.model.events import Integers, Mask
 from analyzer.model.trace import CollectiveRecords, Note, Trace
+from analyzer.stats.arrays import Integers, Mask
 
 
 def read_traces(path: Path, identity: FileIdentity, detail: Detail) -> tuple[Trace, ...]:

@@ -8,9 +8,9 @@ import numpy as np
 
 from analyzer.classify import classify
 from analyzer.ingest.kineto.raw import RawTrace
-from analyzer.intervals import Nanoseconds
-from analyzer.model.events import ABSENT, Activities, Events, Integers, Labels, Mask
+from analyzer.model.events import ABSENT, Activities, Events, Labels
 from analyzer.model.trace import Note
+from analyzer.stats.arrays import Integers, Mask
 from analyzer.units import count, duration
 
 _VENDORS = ("cuda", "mtia", "mlu", "xpu", "privateuse1")
@@ -115,7 +115,7 @@ def _directed(names: Labels, raw: RawTrace, rows: Integers) -> Labels:
     )
 
 
-def _clipped(work: Events) -> tuple[Nanoseconds, tuple[Note, ...]]:
+def _clipped(work: Events) -> tuple[Integers, tuple[Note, ...]]:
     """Ends that do not run into the next entry of the stream, and what was taken off.
 
     A stream runs one entry at a time. An end far beyond the next start is a fault of the record, known from ROCm.

@@ -10,9 +10,10 @@ import numpy as np
 from analyzer.classify import classify
 from analyzer.ingest.events.device import compact, events
 from analyzer.ingest.kineto.raw import RawTrace
-from analyzer.model.events import ABSENT, Activities, Events, Integers, Mask
+from analyzer.model.events import ABSENT, Activities, Events
 from analyzer.model.kind import Kind
 from analyzer.model.pattern import Pattern
+from analyzer.stats.arrays import Integers, Mask
 
 OPERATIONS = frozenset(("cpu_op", "operator"))
 SETUP = "comm_setup"

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from analyzer.ingest.kineto.raw import Descriptions, RawTrace, SparseIntegers, SparseLabels
-from analyzer.model.events import Integers, Mask
+from analyzer.stats.arrays import Integers, Mask
 
 _LABELLED = re.compile(r"^\[((?:(?:TP|DP|PP|EP)\d+-?)+)\] (\S+)$")
 _PART = re.compile(r"(TP|DP|PP|EP)(\d+)")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from analyzer.ingest.kineto.raw import RawTrace
-from analyzer.model.events import ABSENT, Activities, Events, Integers, Labels
+from analyzer.model.events import ABSENT, Activities, Events, Labels
 from analyzer.model.kind import Kind
 from analyzer.model.trace import CollectiveRecords
+from analyzer.stats.arrays import Integers
 
 OPERATIONS = {
     "allreduce": "all_reduce",

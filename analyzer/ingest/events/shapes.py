@@ -10,9 +10,10 @@ import numpy as np
 from analyzer.classify import classify
 from analyzer.ingest.events.host import POINT_TO_POINT
 from analyzer.ingest.kineto.raw import RawTrace
-from analyzer.model.events import ABSENT, Activities, Integers, Labels
+from analyzer.model.events import ABSENT, Activities, Labels
 from analyzer.model.kind import Kind
 from analyzer.model.trace import CollectiveRecords, ProcessGroup
+from analyzer.stats.arrays import Integers
 
 WIDTH = {
     "float": 4, "double": 8, "c10::Half": 2, "c10::BFloat16": 2, "unsigned char": 1, "signed char": 1, "short int": 2,

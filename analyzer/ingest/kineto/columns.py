@@ -14,7 +14,8 @@ from analyzer.ingest.kineto.decode import MISSING, NO_TEXT, Arguments, Event
 from analyzer.ingest.kineto.detail import COMPLETE, Detail, Fate, Key, fate
 from analyzer.ingest.kineto.problems import Problems
 from analyzer.ingest.kineto.raw import Descriptions, SparseIntegers, SparseLabels
-from analyzer.model.events import ABSENT, Codes, Integers, Labels, Mask
+from analyzer.model.events import ABSENT, Labels
+from analyzer.stats.arrays import Codes, Integers, Mask
 
 BATCH = 4096  # events made into columns at a time: large enough for numpy, 3 MB of objects
 

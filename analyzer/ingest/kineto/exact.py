@@ -11,8 +11,7 @@ import numpy as np
 
 from analyzer.ingest.kineto.decode import MISSING, WHOLE_NS_BELOW
 from analyzer.ingest.kineto.raw import WORDS_FROM
-from analyzer.intervals import Nanoseconds
-from analyzer.model.events import Integers
+from analyzer.stats.arrays import Integers
 
 UNUSABLE = MISSING + 1
 """A time that is in the file, but is no number or beyond all range."""
@@ -24,7 +23,7 @@ _STREAM = re.compile(r"stream (-?\d{1,18})")  # thread ids of device work in 202
 _UINT64 = 2**64
 
 
-def nanoseconds(column: Sequence[object]) -> tuple[Nanoseconds, int]:
+def nanoseconds(column: Sequence[object]) -> tuple[Integers, int]:
     """Microseconds to nanoseconds.
 
     Args:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
-from analyzer.intervals import Nanoseconds
-from analyzer.model.events import ABSENT, Integers, Labels
+from analyzer.model.events import ABSENT, Labels
 from analyzer.model.trace import Note
+from analyzer.stats.arrays import Integers
 
 WORDS_FROM = -(2**62)
 """Numbers from here down stand for words. -1 and other small negative numbers are real process and thread ids."""
@@ -98,8 +98,8 @@ class RawTrace:
     phase: Labels
     category: Labels
     name: Labels
-    start_ns: Nanoseconds
-    duration_ns: Nanoseconds
+    start_ns: Integers
+    duration_ns: Integers
     process: Integers
     thread: Integers
     integers: dict[str, SparseIntegers]

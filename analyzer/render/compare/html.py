@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analyzer.compare.balance import Balance, Part
+from analyzer.compare.balance import Waterfall, WaterfallPart
 from analyzer.compare.comparison import Comparison, headlines, more
 from analyzer.compare.exact import ExactRow, State
 from analyzer.compare.timed import COLLECTIVES, KERNELS, WINDOW, TimedRow
@@ -54,7 +54,7 @@ def _timed(row: TimedRow) -> tuple[TimedRow, tuple[str, ...]]:
     return row, cells(row)
 
 
-def _sides(phases: list[Balance]) -> dict[str, object]:
+def _sides(phases: list[Waterfall]) -> dict[str, object]:
     """Two bars a kind of step; what medians lack to their whole has no bar."""
     sides = [(phase, side) for phase in phases for side in ("base", "head")]
     names = [clip(f"{phase.title.removesuffix(' step')}, {side}", LIMITS["longest_name"]) for phase, side in sides]
@@ -72,12 +72,12 @@ def _sides(phases: list[Balance]) -> dict[str, object]:
     }
 
 
-def _value(phase: Balance, name: str, side: str) -> int:
-    found = next((part for part in phase.parts if part.name == name), Part(name, 0, 0))
+def _value(phase: Waterfall, name: str, side: str) -> int:
+    found = next((part for part in phase.parts if part.name == name), WaterfallPart(name, 0, 0))
     return found.base_ns if side == "base" else found.head_ns
 
 
-def _difference(balance: Balance) -> dict[str, object]:
+def _difference(balance: Waterfall) -> dict[str, object]:
     """A bar a part, the largest difference first."""
     parts = sorted(balance.parts, key=lambda part: -abs(part.difference_ns))[:SHOWN_PARTS]
     return {

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from analyzer.compare.balance import Balance, Part
+from analyzer.compare.balance import Waterfall, WaterfallPart
 from analyzer.compare.comparison import Comparison, Side, headlines
 from analyzer.compare.exact import ExactRow, Value
 from analyzer.compare.timed import TimedRow
@@ -78,11 +78,11 @@ def _timed(row: TimedRow) -> dict[str, Any]:
     }
 
 
-def _balance(balance: Balance) -> dict[str, Any]:
+def _balance(balance: Waterfall) -> dict[str, Any]:
     return {"title": balance.title, "whole": _part(balance.whole), "parts": [_part(part) for part in balance.parts]}
 
 
-def _part(part: Part) -> dict[str, Any]:
+def _part(part: WaterfallPart) -> dict[str, Any]:
     times = {"base_ns": part.base_ns, "head_ns": part.head_ns, "difference_ns": part.difference_ns}
     return {"name": part.name, **times}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from analyzer.compare.balance import Balance, Part
+from analyzer.compare.balance import Waterfall, WaterfallPart
 from analyzer.compare.comparison import Comparison, headlines, more
 from analyzer.compare.exact import ExactRow, State
 from analyzer.render.compare.words import amounts, cells, lying
@@ -60,11 +60,11 @@ def _times(comparison: Comparison, section: str) -> str:
     return table(("", "base", "head", "change", "95 % interval", "p"), rows)
 
 
-def _balance(balance: Balance) -> str:
+def _balance(balance: Waterfall) -> str:
     parts = [(code(part.name), *_times_of(part)) for part in balance.parts]
     titles = (balance.title, "base", "head", "difference")
     return table(titles, [*parts, ("**in all**", *_times_of(balance.whole))])
 
 
-def _times_of(part: Part) -> tuple[str, ...]:
+def _times_of(part: WaterfallPart) -> tuple[str, ...]:
     return duration(part.base_ns), duration(part.head_ns), more(part.difference_ns)

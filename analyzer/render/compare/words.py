@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from analyzer.compare.balance import Balance, Overlap
+from analyzer.compare.balance import Overlap, Waterfall
 from analyzer.compare.comparison import more, signed
 from analyzer.compare.exact import Value
 from analyzer.compare.timed import TimedRow
@@ -50,7 +50,7 @@ def cells(row: TimedRow) -> tuple[str, ...]:
     return base, head, change, f"{low} to {high}", probability(row.p)
 
 
-def summed(balance: Balance) -> str:
+def summed(balance: Waterfall) -> str:
     """A difference and its parts, which sum to it, in one sentence."""
     parts = sorted(balance.parts, key=lambda part: -abs(part.difference_ns))
     kept = [f"{part.name} {more(part.difference_ns)}" for part in parts[:SHOWN_PARTS]]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analyzer.gate.metrics import Verdict
+from analyzer.gate.metrics import GateVerdict
 from analyzer.gate.verdict import Result
 from analyzer.render.gate import words
 
 MOST = 10
 """Annotations of one level that GitHub shows of a step; more are dropped there without a word."""
 _LEVELS = {
-    Verdict.REGRESSION: "error",
-    Verdict.NOT_COMPARABLE: "error",
-    Verdict.UNDECIDED: "warning",
-    Verdict.IMPROVED: "notice",
-    Verdict.PASS: "notice",
+    GateVerdict.REGRESSION: "error",
+    GateVerdict.NOT_COMPARABLE: "error",
+    GateVerdict.UNDECIDED: "warning",
+    GateVerdict.IMPROVED: "notice",
+    GateVerdict.PASS: "notice",
 }
 
 
@@ -26,7 +26,7 @@ def render(result: Result, *, strict: bool = False) -> str:
         result: what to show.
         strict: whether what is undecided is an error, as it is for the exit code.
     """
-    levels = {**_LEVELS, Verdict.UNDECIDED: "error"} if strict else _LEVELS
+    levels = {**_LEVELS, GateVerdict.UNDECIDED: "error"} if strict else _LEVELS
     lines = [(levels[result.verdict], "gate", words.headline(result)), *_annotations(result, levels)]
     kept = []
     for level in ("error", "warning", "notice"):
@@ -38,13 +38,18 @@ def render(result: Result, *, strict: bool = False) -> str:
     return "".join(_command(*line) for line in kept)
 
 
-def _annotations(result: Result, levels: dict[Verdict, str]) -> Iterator[tuple[str, str, str]]:
+def _annotations(result: Result, levels: dict[GateVerdict, str]) -> Iterator[tuple[str, str, str]]:
     for row in result.rows:
-        if row.verdict in {Verdict.REGRESSION, Verdict.NOT_COMPARABLE, Verdict.UNDECIDED, Verdict.IMPROVED}:
+        if row.verdict in {
+            GateVerdict.REGRESSION,
+            GateVerdict.NOT_COMPARABLE,
+            GateVerdict.UNDECIDED,
+            GateVerdict.IMPROVED,
+        }:
             sides = f"{words.value(row, row.base)} → {words.value(row, row.head)}"
             yield levels[row.verdict], row.metric, f"{row.verdict.value}: {words.why(row)} ({sides})"
     for found in result.findings:
-        level = "error" if found.verdict is Verdict.REGRESSION else "notice"
+        level = "error" if found.verdict is GateVerdict.REGRESSION else "notice"
         yield level, found.rule, f"new finding, {found.severity}: {found.message}"
     yield from (("notice", "gate", note) for note in (*result.notes, *words.courses(result)))
 

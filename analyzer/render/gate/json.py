@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from analyzer.gate.metrics import Row
+from analyzer.gate.metrics import MetricResult
 from analyzer.gate.verdict import Result
 
 SCHEMA = 1
@@ -37,7 +37,7 @@ def to_json(result: Result, *, strict: bool = False) -> str:
     return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode() + "\n"
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _row(row: MetricResult) -> dict[str, Any]:
     return {
         "metric": row.metric,
         "verdict": row.verdict.value,

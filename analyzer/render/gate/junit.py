@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from xml.etree import ElementTree as ET
 
-from analyzer.gate.metrics import Row, Verdict
+from analyzer.gate.metrics import GateVerdict, MetricResult
 from analyzer.gate.verdict import NewFinding, Result
 from analyzer.render.gate import words
 from analyzer.render.safe import safe
@@ -47,11 +47,11 @@ def _facts(result: Result) -> Iterator[tuple[str, str]]:
     yield from (("note", note) for note in result.notes)
 
 
-def _metric(row: Row, *, strict: bool) -> ET.Element:
+def _metric(row: MetricResult, *, strict: bool) -> ET.Element:
     outcomes = {
-        Verdict.REGRESSION: "failure",
-        Verdict.NOT_COMPARABLE: "error",
-        Verdict.UNDECIDED: "failure" if strict else "skipped",
+        GateVerdict.REGRESSION: "failure",
+        GateVerdict.NOT_COMPARABLE: "error",
+        GateVerdict.UNDECIDED: "failure" if strict else "skipped",
     }
     sides = f"{words.value(row, row.base)} → {words.value(row, row.head)}"
     figures = " ".join(part for part in (words.change(row), words.interval(row)) if part)
@@ -60,7 +60,7 @@ def _metric(row: Row, *, strict: bool) -> ET.Element:
 
 
 def _finding(row: NewFinding) -> ET.Element:
-    fails = row.verdict is Verdict.REGRESSION
+    fails = row.verdict is GateVerdict.REGRESSION
     accepted = f", accepted: {row.accepted}" if row.accepted else ""
     message = f"new, {row.severity}: {row.message}{accepted}"
     return _case(f"finding {row.rule}", "failure" if fails else "", message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from analyzer.gate.metrics import Row, Verdict
+from analyzer.gate.metrics import GateVerdict, MetricResult
 from analyzer.gate.verdict import NewFinding, Result
 from analyzer.render.compare.markdown import fold, table
 from analyzer.render.formats.markdown import code, text
@@ -12,13 +12,13 @@ from analyzer.render.gate import words
 from analyzer.render.safe import safe
 
 _MARKS = {
-    Verdict.PASS: "✅",
-    Verdict.IMPROVED: "🟢",
-    Verdict.UNDECIDED: "⚠️",
-    Verdict.REGRESSION: "❌",
-    Verdict.NOT_COMPARABLE: "⛔",
+    GateVerdict.PASS: "✅",
+    GateVerdict.IMPROVED: "🟢",
+    GateVerdict.UNDECIDED: "⚠️",
+    GateVerdict.REGRESSION: "❌",
+    GateVerdict.NOT_COMPARABLE: "⛔",
 }
-_FIRST = (Verdict.REGRESSION, Verdict.NOT_COMPARABLE, Verdict.UNDECIDED)
+_FIRST = (GateVerdict.REGRESSION, GateVerdict.NOT_COMPARABLE, GateVerdict.UNDECIDED)
 
 
 def render(result: Result) -> str:
@@ -39,11 +39,11 @@ def render(result: Result) -> str:
     return "\n\n".join(lines) + "\n"
 
 
-def _table(rows: Iterable[Row]) -> str:
+def _table(rows: Iterable[MetricResult]) -> str:
     return table(("metric", "verdict", "baseline", "now", "change", "95 % interval", "why"), map(_cells, rows))
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: MetricResult) -> tuple[str, ...]:
     mark = f"{_MARKS[row.verdict]} {row.verdict.value}"
     sides = (text(words.value(row, row.base)), text(words.value(row, row.head)))
     return code(row.metric), mark, *sides, words.change(row), words.interval(row), text(safe(words.why(row)))
@@ -52,5 +52,5 @@ def _cells(row: Row) -> tuple[str, ...]:
 def _finding(row: NewFinding) -> str:
     grew = f" (was {row.was})" if row.was else ""
     accepted = f", accepted: {text(safe(row.accepted))}" if row.accepted else ""
-    mark = _MARKS[row.verdict] if row.verdict is Verdict.REGRESSION else "🔎"
+    mark = _MARKS[row.verdict] if row.verdict is GateVerdict.REGRESSION else "🔎"
     return f"- {mark} new finding, {row.severity}{grew} {row.rule}: {text(safe(row.message))}{accepted}"

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from analyzer.gate.metrics import Row, Verdict
+from analyzer.gate.metrics import GateVerdict, MetricResult
 from analyzer.gate.verdict import Result
 from analyzer.render.console import printed
 from analyzer.render.gate import words
@@ -16,11 +16,11 @@ from analyzer.render.safe import safe
 
 SHOWN_DIFFERENCES = 12
 _STYLES = {
-    Verdict.PASS: "green",
-    Verdict.IMPROVED: "green",
-    Verdict.UNDECIDED: "yellow",
-    Verdict.REGRESSION: "red",
-    Verdict.NOT_COMPARABLE: "red",
+    GateVerdict.PASS: "green",
+    GateVerdict.IMPROVED: "green",
+    GateVerdict.UNDECIDED: "yellow",
+    GateVerdict.REGRESSION: "red",
+    GateVerdict.NOT_COMPARABLE: "red",
 }
 
 
@@ -38,7 +38,7 @@ def render(result: Result, width: int = 80, *, color: bool = False) -> str:
 def _parts(result: Result) -> Iterator[RenderableType]:
     yield Text(words.headline(result), style=f"bold {_STYLES[result.verdict]}")
     yield from (Text(f"! {safe(note)}", style="yellow") for note in result.notes)
-    shown = [row for row in result.rows if row.is_time or row.verdict is not Verdict.PASS or row.accepted]
+    shown = [row for row in result.rows if row.is_time or row.verdict is not GateVerdict.PASS or row.accepted]
     if shown:
         yield from (Text(), _table(shown))
         yield from (Text(f"{row.metric}: {safe(words.why(row))}") for row in shown)
@@ -48,7 +48,7 @@ def _parts(result: Result) -> Iterator[RenderableType]:
     for row in result.findings:
         accepted = f", accepted: {row.accepted}" if row.accepted else ""
         grew = f" (was {row.was})" if row.was else ""
-        fails = "fails: " if row.verdict is Verdict.REGRESSION else ""
+        fails = "fails: " if row.verdict is GateVerdict.REGRESSION else ""
         yield Text(safe(f"new finding, {fails}{row.severity}{grew} {row.rule}: {row.message}{accepted}"))
     yield from (Text(safe(line)) for line in words.courses(result))
     if result.differences:
@@ -60,7 +60,7 @@ def _parts(result: Result) -> Iterator[RenderableType]:
         yield Text(safe(f"configuration: {', '.join(listed[:SHOWN_DIFFERENCES])}{more}"))
 
 
-def _table(rows: list[Row]) -> RenderableType:
+def _table(rows: list[MetricResult]) -> RenderableType:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("metric", overflow="fold")
     table.add_column("verdict", no_wrap=True)

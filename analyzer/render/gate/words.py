@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from statistics import median
 
 from analyzer.compare.comparison import signed
-from analyzer.gate.history import Course
-from analyzer.gate.metrics import Row, Verdict
+from analyzer.gate.history import Trend
+from analyzer.gate.metrics import GateVerdict, MetricResult
 from analyzer.gate.verdict import Result
 from analyzer.units import count, duration, size
 
@@ -17,17 +17,17 @@ NOTHING = "–"
 def headline(result: Result) -> str:
     """The verdict, and what it rests on, in one line."""
     runs = f"{count(len(result.head_runs), 'run')} against {len(result.base_runs)}"
-    if result.verdict is Verdict.REGRESSION:
+    if result.verdict is GateVerdict.REGRESSION:
         return f"regression in {', '.join(result.losses)} ({runs})"
-    if result.verdict is Verdict.NOT_COMPARABLE:
+    if result.verdict is GateVerdict.NOT_COMPARABLE:
         return f"not comparable with the baseline ({runs})"
     named = [row.metric for row in result.rows if row.verdict is result.verdict]
-    if result.verdict is Verdict.PASS:
+    if result.verdict is GateVerdict.PASS:
         return f"pass: {count(len(named), 'metric')} ({runs})"
     return f"{result.verdict.value}: {', '.join(named)} ({runs})"
 
 
-def value(row: Row, side: Sequence[float | str]) -> str:
+def value(row: MetricResult, side: Sequence[float | str]) -> str:
     """Median of times; one value or the range of an exact quantity."""
     numbers = [part for part in side if not isinstance(part, str)]
     if not side:
@@ -44,17 +44,17 @@ def _amount(metric: str, number: float) -> str:
     return f"{number:,.0f}" if number == int(number) else f"{number:,.2f}"
 
 
-def change(row: Row) -> str:
+def change(row: MetricResult) -> str:
     """The ratio as percent; "" where there is none."""
     return "" if row.ratio is None else signed(row.ratio - 1)
 
 
-def interval(row: Row) -> str:
+def interval(row: MetricResult) -> str:
     """Of the change; "" where there is none."""
     return "" if row.interval is None else " to ".join(signed(bound - 1) for bound in row.interval)
 
 
-def why(row: Row) -> str:
+def why(row: MetricResult) -> str:
     """The row's sentence, with the reason why its loss is accepted."""
     return f"accepted: {row.accepted} ({row.why})" if row.accepted else row.why
 
@@ -64,7 +64,7 @@ def courses(result: Result) -> list[str]:
     return [sentence for found in result.courses if (sentence := _course(found))]
 
 
-def _course(found: Course) -> str:
+def _course(found: Trend) -> str:
     parts = []
     if found.jump is not None:
         parts.append(f"jumped by {signed(found.jump[1] - 1)} at {found.jump[0]}")

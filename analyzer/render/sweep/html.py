@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from analyzer.render.html_page import LIMITS, clip, page
 from analyzer.render.sweep.text import balance, chance, terms_of
-from analyzer.sweep.optimum import Kind
+from analyzer.sweep.optimum import ScalingVerdict
 from analyzer.sweep.point import TERMS
 from analyzer.sweep.sweep import Sweep, change, headline, optimum
 
@@ -32,7 +32,7 @@ def render(sweeps: tuple[Sweep, ...]) -> str:
         balance=balance,
         chance=chance,
         idle=_IDLE,
-        cannot_tell=Kind.CANNOT_TELL,
+        cannot_tell=ScalingVerdict.CANNOT_TELL,
     )
 
 

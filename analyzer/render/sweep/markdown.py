@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from analyzer.render.compare.markdown import table
 from analyzer.render.formats.markdown import code, text
 from analyzer.render.sweep.text import OBJECTIVES, SHORT, balance, chance, terms_of
-from analyzer.sweep.optimum import Kind
+from analyzer.sweep.optimum import ScalingVerdict
 from analyzer.sweep.sweep import Sweep, change, headline, optimum
 from analyzer.units import duration, share
 
@@ -24,7 +24,7 @@ def render(sweeps: tuple[Sweep, ...]) -> str:
 def _one(sweep: Sweep) -> Iterator[str]:
     yield f"**{text(headline(sweep))}**"
     for other in sweep.others:
-        if other.kind is not Kind.CANNOT_TELL:
+        if other.kind is not ScalingVerdict.CANNOT_TELL:
             yield text(f"{OBJECTIVES[other.objective]}: {optimum(sweep, other)}")
     yield _table(sweep)
     notes = [line.strip() for gain in sweep.gains for line in balance(sweep, gain).splitlines()]

@@ -9,8 +9,8 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from analyzer.sweep.gains import UNEXPLAINED, Gain
-from analyzer.sweep.optimum import Kind, Objective, Standing
+from analyzer.sweep.gains import UNEXPLAINED, PastOptimum
+from analyzer.sweep.optimum import DegreeResult, Objective, ScalingVerdict
 from analyzer.sweep.point import TERMS, Point
 from analyzer.sweep.sweep import Sweep, change, headline, optimum
 from analyzer.units import duration, share
@@ -49,7 +49,7 @@ def render(sweeps: tuple[Sweep, ...], width: int = 80, *, color: bool = False) -
 
 def _one(sweep: Sweep, width: int) -> RenderableType:
     parts: list[RenderableType] = [Text(headline(sweep), style="bold")]
-    others = [other for other in sweep.others if other.kind is not Kind.CANNOT_TELL]
+    others = [other for other in sweep.others if other.kind is not ScalingVerdict.CANNOT_TELL]
     parts += [Text(f"{OBJECTIVES[other.objective]}: {optimum(sweep, other)}") for other in others]
     parts += [Text(), _table(sweep), Text(), _chart(sweep, width)]
     terms = terms_of(sweep)
@@ -150,13 +150,13 @@ def _bar(point: Point, cells: int, terms: list[str]) -> list[tuple[str, str]]:
     return [(_STYLES[term], _LETTERS[term] * length) for term, length in zip(terms, lengths, strict=True)]
 
 
-def _mark(sweep: Sweep, row: Standing) -> str:
+def _mark(sweep: Sweep, row: DegreeResult) -> str:
     if row.degree in sweep.scaling.past:
         return "  past"
     return "  ← optimum" if sweep.scaling.members == (row.degree,) else ""
 
 
-def balance(sweep: Sweep, gain: Gain) -> str:
+def balance(sweep: Sweep, gain: PastOptimum) -> str:
     """What a degree past the optimum saved and added, and a line for each term that grew and why.
 
     One line where terms are unknown.

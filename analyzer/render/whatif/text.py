@@ -11,21 +11,21 @@ from rich.text import Text
 from analyzer.render.console import printed
 from analyzer.units import duration
 from analyzer.whatif.foresight import DIMENSION, Foresight
-from analyzer.whatif.time_classes import Sort
+from analyzer.whatif.time_classes import ScalingBehavior
 
 SHOWN_CLASSES = 12
 BOUNDS = "Upper bounds, not promises:"
 SCALES = {
-    Sort.GEMM: "divided, down to the floor of a kernel",
-    Sort.EXPERTS: "divided, down to the floor of a kernel",
-    Sort.ATTENTION: "divided up to the number of KV heads",
-    Sort.REPLICATED: "stays",
-    Sort.COLLECTIVE: "as the links do",
-    Sort.SETUP: "stays while there are peers",
-    Sort.WAIT: "as the latest of the ranks",
-    Sort.HOST: "stays",
-    Sort.MOVEMENT: "state that is split shrinks",
-    Sort.UNKNOWN: "unknown: stays, or is divided",
+    ScalingBehavior.GEMM: "divided, down to the floor of a kernel",
+    ScalingBehavior.EXPERTS: "divided, down to the floor of a kernel",
+    ScalingBehavior.ATTENTION: "divided up to the number of KV heads",
+    ScalingBehavior.REPLICATED: "stays",
+    ScalingBehavior.COLLECTIVE: "as the links do",
+    ScalingBehavior.SETUP: "stays while there are peers",
+    ScalingBehavior.WAIT: "as the latest of the ranks",
+    ScalingBehavior.HOST: "stays",
+    ScalingBehavior.MOVEMENT: "state that is split shrinks",
+    ScalingBehavior.UNKNOWN: "unknown: stays, or is divided",
 }
 
 
