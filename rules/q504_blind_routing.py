@@ -30,8 +30,7 @@ vllm-router, `vllm_router_policy_decisions_total`.
 from collections.abc import Iterator
 
 from analyzer.errors import MissingEvidenceError
-from analyzer.measures.reuse import counted_reuse
-from analyzer.measures.routed import routed
+from analyzer.measures.reuse import counted_reuse, routed
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity

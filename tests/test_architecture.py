@@ -3,15 +3,25 @@
 import ast
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from analyzer.plugins import offers
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("analyzer", "collectors", "rules")
 FILES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 MOST_LINES = 300
+MOST_SCHEMA_LINES = 400
+"""What a report says is read as one."""
 MOST_FUNCTION_LINES = 60
+MOST_MODULES_AT_THE_TOP = 12
+MOST_MODULES = 16
+MOST_MEASURES = 25
+PLUGINS = ("rules", "collectors", "analyzer/kernels", "analyzer/render/formats", "analyzer/cli/commands")
+"""Folders of which every module is a plug-in: they may grow."""
 HEADINGS = ["What it measures", "Why it costs", "What to do", "When it is wrong", "Sources"]
 
 
@@ -19,9 +29,111 @@ def _name(path):
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("path", FILES, ids=_name)
-def test_a_file_is_one_idea(path):
-    assert len(path.read_text().splitlines()) <= MOST_LINES
+def too_long(root):
+    """Files that hold more than one idea."""
+    return [
+        str(path.relative_to(root))
+        for package in PACKAGES
+        for path in sorted((root / package).rglob("*.py"))
+        if len(path.read_text().splitlines()) > (MOST_SCHEMA_LINES if path.parent.name == "schema" else MOST_LINES)
+    ]
+
+
+def too_full(root):
+    """Folders in which nobody finds anything."""
+    most = {"analyzer": MOST_MODULES_AT_THE_TOP, "analyzer/measures": MOST_MEASURES}
+    folders = sorted({path.parent for package in PACKAGES for path in (root / package).rglob("*.py")})
+    named = [(str(folder.relative_to(root)), len(list(folder.glob("*.py")))) for folder in folders]
+    return [name for name, modules in named if name not in PLUGINS and modules > most.get(name, MOST_MODULES)]
+
+
+def trespassing(root):
+    """Imports of a module with an underscore from outside its folder, tests included."""
+    found = []
+    for top in (*PACKAGES, "tests"):
+        for path in sorted((root / top).rglob("*.py")):
+            home = ".".join(path.relative_to(root).parent.parts)
+            for node in ast.walk(ast.parse(path.read_text())):
+                names = {_hidden(name, root) for name in _imported(node)} - {None}
+                found += [f"{path.relative_to(root)}: {name}" for name in sorted(names) if not _inside(name, home)]
+    return found
+
+
+def _imported(node):
+    if isinstance(node, ast.ImportFrom):
+        return [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+
+
+def _hidden(name, root):
+    """The module with an underscore that this name goes through."""
+    parts = name.split(".")
+    for at, part in enumerate(parts):
+        place = root.joinpath(*parts[: at + 1])
+        if part.startswith("_") and not part.startswith("__") and (place.with_suffix(".py").exists() or place.is_dir()):
+            return ".".join(parts[: at + 1])
+    return None
+
+
+def _inside(name, home):
+    folder = name.split("._")[0]
+    return home == folder or home.startswith(f"{folder}.")
+
+
+def test_a_file_is_one_idea():
+    assert too_long(ROOT) == []
+
+
+def test_a_folder_can_be_looked_over():
+    assert too_full(ROOT) == []
+
+
+def test_what_is_hidden_stays_in_its_folder():
+    assert trespassing(ROOT) == []
+
+
+def test_the_limits_of_the_house_bite(tmp_path):
+    def write(name, text='"""A module."""\n'):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    for number in range(17):
+        write(f"analyzer/gate/part{number}.py")
+        write(f"rules/q{number}.py")
+        write(f"analyzer/measures/measure{number}.py")
+    for number in range(13):
+        write(f"analyzer/loose{number}.py")
+    assert too_full(tmp_path) == ["analyzer", "analyzer/gate"]
+    for number in range(17, 26):
+        write(f"analyzer/measures/measure{number}.py")
+    assert too_full(tmp_path) == ["analyzer", "analyzer/gate", "analyzer/measures"]
+
+    write("analyzer/schema/report.py", "x = 1\n" * 400)
+    write("analyzer/model/run.py", "x = 1\n" * 301)
+    assert too_long(tmp_path) == ["analyzer/model/run.py"]
+
+    write("analyzer/gate/_hidden.py")
+    write("analyzer/gate/beside.py", "from analyzer.gate._hidden import x\nfrom analyzer.gate import _hidden\n")
+    write("analyzer/model/other.py", "from analyzer.gate._hidden import x\n")
+    write("tests/test_gate.py", "from analyzer.gate import _hidden\nimport analyzer.gate._hidden\n")
+    assert trespassing(tmp_path) == [
+        "analyzer/model/other.py: analyzer.gate._hidden",
+        "tests/test_gate.py: analyzer.gate._hidden",
+        "tests/test_gate.py: analyzer.gate._hidden",
+    ]
+
+
+@pytest.mark.parametrize("folder", PLUGINS)
+def test_a_folder_of_plug_ins_holds_plug_ins_only(folder):
+    offered = {
+        "rules": "check",
+        "collectors": "command",
+        "analyzer/kernels": "PATTERNS",
+        "analyzer/render/formats": "render",
+    }
+    package = import_module(folder.replace("/", "."))
+    assert len(offers(package, offered.get(folder, "command"))) == len(list((ROOT / folder).glob("*.py"))) - 1
 
 
 @pytest.mark.parametrize("path", FILES, ids=_name)

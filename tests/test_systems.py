@@ -9,8 +9,7 @@ from analyzer.classify import classify
 from analyzer.diagnose.answers import plain_answer
 from analyzer.ingest.handover import handover
 from analyzer.ingest.load import load
-from analyzer.measures.reuse import counted_reuse
-from analyzer.measures.routed import routed
+from analyzer.measures.reuse import counted_reuse, routed
 from analyzer.plugins import offers
 from analyzer.rule import Question
 

@@ -9,8 +9,7 @@ from analyzer.diagnose.crossing import crossing
 from analyzer.errors import MissingEvidenceError
 from analyzer.measures.cost import between_ranks, cost, exposed
 from analyzer.measures.moves import moves
-from analyzer.measures.reuse import counted_reuse
-from analyzer.measures.routed import routed
+from analyzer.measures.reuse import counted_reuse, routed
 from analyzer.measures.traffic import Traffic, traffic
 from analyzer.model.kind import Kind
 from analyzer.model.layout import AXES

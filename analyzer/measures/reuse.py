@@ -1,7 +1,8 @@
-"""What the engine's own counters say of reuse: prompt tokens found in a cache, computed again, evicted."""
+"""What an engine's and a router's own counters say of reuse: tokens found in a cache, evicted; requests by worker."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -20,6 +21,10 @@ _PREEMPTIONS = ("vllm:num_preemptions_total", "sglang:num_retracted_requests_tot
 _EVICTED = ("sglang:evicted_tokens_total",)
 _LOADED_BACK = ("sglang:load_back_tokens_total",)
 _REQUESTS = ("vllm:request_success_total", "sglang:num_requests_total")
+_DECISIONS = "vllm_router_policy_decisions_total"
+"""Of vllm-router: one for each request, with the policy that chose and the worker that was chosen."""
+
+_LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,3 +103,15 @@ def _summed(memory: Mapping[str, int | float], name: str) -> int | None:
 
 def _first(grown: Mapping[str, float], names: tuple[str, ...]) -> int | None:
     return next((round(grown[name]) for name in names if name in grown), None)
+
+
+def routed(run: Run) -> dict[str, dict[str, int]]:
+    """Requests by policy and worker; empty where no router's counters are known."""
+    found: dict[str, dict[str, int]] = {}
+    for series, value in run.workload.counters.items():
+        name, _, rest = series.partition("{")
+        labels = dict(_LABEL.findall(rest))
+        if name == _DECISIONS and "policy" in labels and "worker" in labels:
+            workers = found.setdefault(labels["policy"], {})
+            workers[labels["worker"]] = workers.get(labels["worker"], 0) + round(value)
+    return found
