@@ -1,1 +1,1 @@
-"""Subcommands, a module each: parse, call, write, exit."""
+"""The command line: `commands/` holds a module for each command, the rest is what they share."""

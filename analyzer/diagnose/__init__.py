@@ -1,1 +1,11 @@
-"""Diagnose."""
+"""From a run to its report: every rule asked once, six answers, one verdict. `tables` and its neighbours fill the rows.
+
+Which function makes which number, by the words on the screen and the field of the report:
+
+    first line                       verdict                  diagnose.diagnose:diagnose
+    answers 1 to 6                   questions.answer         diagnose.answers:plain_answer
+    answer 4, what is crossed        questions.answer         diagnose.crossing:crossing
+    ! warnings                       run.warnings             diagnose.tables:warnings
+    findings, up to … of the window  findings.cost_share      measures.cost:cost
+    upper bound …                    scaling.bounds.saved_ns  whatif.ceilings:ceilings
+"""

@@ -1,1 +1,7 @@
-"""Matching."""
+"""Which call of one rank is which call of another, and one clock for all: calls, channels, groups, lags, clocks, table.
+
+Which function makes which number, by the words on the screen and the field of the report:
+
+    clock error                   run.clock.error_ns             matching.clock:clock
+    group: collectives, complete  waiting.groups.complete_share  matching.collectives:match
+"""

@@ -1,1 +1,1 @@
-"""From a Report to text, a module a format."""
+"""From results to text: `formats/` holds a report's, the other folders those of each product."""

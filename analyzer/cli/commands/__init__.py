@@ -1,1 +1,1 @@
-"""Commands."""
+"""Commands, a module each: parse, call, write, exit."""

@@ -1,1 +1,1 @@
-"""Compare."""
+"""Forms of a comparison."""

@@ -1,1 +1,1 @@
-"""Formats."""
+"""Forms of a report, a module each: `render` and `SUFFIX`."""

@@ -1,1 +1,1 @@
-"""Gate."""
+"""Forms of a gate's result."""

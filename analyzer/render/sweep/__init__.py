@@ -1,1 +1,1 @@
-"""Sweep."""
+"""Forms of a sweep."""

@@ -1,1 +1,1 @@
-"""Whatif."""
+"""Forms of what one run lets expect."""
