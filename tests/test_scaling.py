@@ -11,8 +11,8 @@ from analyzer.errors import UsageError
 from analyzer.stats import draws
 from analyzer.sweep.capacity import capacity
 from analyzer.sweep.curve import curve
-from analyzer.sweep.gains import gain
 from analyzer.sweep.optimum import Objective, ScalingVerdict, scaling
+from analyzer.sweep.past_optimum import past_optimum
 from analyzer.sweep.point import Exchange, Memory, Point, PointSeries
 from analyzer.sweep.posterior import RUN_FLOOR, credible_set, estimates, past_shares
 
@@ -225,45 +225,45 @@ def measured(degree, *parts, **facts):
 
 class TestWhatEatsTheGain:
     def test_communication_eats_the_teaching_series(self):
-        loss = gain(measured(4, 25.0, 25.0), measured(8, 12.5, 50.0))
+        loss = past_optimum(measured(4, 25.0, 25.0), measured(8, 12.5, 50.0))
         assert (loss.eaten_by, loss.compute_saved_ns, loss.lost_ns) == ("communication", 12.5, 12.5)
         assert loss.added_ns == {"communication": 25.0, "movement": 0.0, "sync": 0.0}
         assert loss.mechanism.startswith("communication grew 2.00x, a ring's bandwidth term only 1.17x")
 
     def test_without_terms_the_loss_is_unexplained(self):
-        loss = gain(Point(4, (50.0,)), Point(8, (62.5,)))
+        loss = past_optimum(Point(4, (50.0,)), Point(8, (62.5,)))
         assert (loss.eaten_by, loss.compute_saved_ns) == ("unexplained", None)
         assert loss.mechanism == "no terms were measured at both degrees; rerun with a profile of each"
 
     def test_terms_that_do_not_grow_leave_the_loss_unexplained(self):
-        loss = gain(Point(4, (50.0,), terms(25.0, 25.0)), Point(8, (62.5,), terms(12.5, 26.0)))
+        loss = past_optimum(Point(4, (50.0,), terms(25.0, 25.0)), Point(8, (62.5,), terms(12.5, 26.0)))
         assert loss.eaten_by == "unexplained"
 
     def test_terms_that_grow_alike_explain_the_loss_together(self):
-        loss = gain(Point(1, (3.0,), terms(2.0, 0.0)), Point(2, (20.0,), terms(8.5, 7.0)))
+        loss = past_optimum(Point(1, (3.0,), terms(2.0, 0.0)), Point(2, (20.0,), terms(8.5, 7.0)))
         assert (loss.eaten_by, loss.compute_saved_ns) == ("communication", -6.5)
 
     def test_a_slower_rung_is_named(self):
         before, after = Exchange(level="nvlink"), Exchange(level="rdma")
-        loss = gain(measured(8, 25.0, 25.0, exchange=before), measured(16, 12.5, 60.0, exchange=after))
+        loss = past_optimum(measured(8, 25.0, 25.0, exchange=before), measured(16, 12.5, 60.0, exchange=after))
         assert loss.mechanism == "slower rung: the group crosses rdma, at degree 8 it stays on nvlink"
 
     def test_small_messages_are_latency(self):
         small = Exchange(message_bytes=16384)
-        loss = gain(measured(4, 25.0, 25.0, exchange=small), measured(8, 12.5, 50.0, exchange=small))
+        loss = past_optimum(measured(4, 25.0, 25.0, exchange=small), measured(8, 12.5, 50.0, exchange=small))
         assert loss.mechanism.startswith("latency: messages of 16.0 KiB")
 
     def test_shrinking_messages_are_named(self):
         before, after = Exchange(message_bytes=4 << 20), Exchange(message_bytes=1 << 20)
-        loss = gain(measured(4, 25.0, 25.0, exchange=before), measured(8, 12.5, 50.0, exchange=after))
+        loss = past_optimum(measured(4, 25.0, 25.0, exchange=before), measured(8, 12.5, 50.0, exchange=after))
         assert loss.mechanism.startswith("smaller messages: 4.00 MiB became 1.00 MiB")
 
     def test_growth_that_a_bandwidth_term_allows_is_not_called_latency(self):
-        loss = gain(measured(2, 25.0, 20.0), measured(4, 24.0, 30.0))
+        loss = past_optimum(measured(2, 25.0, 20.0), measured(4, 24.0, 30.0))
         assert loss.mechanism == "communication grew 1.50x, as a bandwidth term does, while compute stopped shrinking"
 
     def test_waiting_is_laid_to_more_ranks(self):
-        loss = gain(measured(4, 25.0, 5.0, 0.0, 5.0), measured(8, 20.0, 5.0, 0.0, 20.0))
+        loss = past_optimum(measured(4, 25.0, 5.0, 0.0, 5.0), measured(8, 20.0, 5.0, 0.0, 20.0))
         assert (loss.eaten_by, loss.mechanism) == (
             "sync",
             "more stragglers: a step waits for the latest of 8 ranks, not of 4, 1.38x for random delays",
@@ -272,17 +272,19 @@ class TestWhatEatsTheGain:
     def test_a_host_that_cannot_keep_up_is_named(self):
         before = measured(4, 25.0, 5.0, 0.0, 5.0, host_ns=4.0)
         after = measured(8, 20.0, 5.0, 0.0, 20.0, host_ns=18.0)
-        assert gain(before, after).mechanism == "fixed host cost: the device waits 18.0 ns of a step for launches"
+        assert (
+            past_optimum(before, after).mechanism == "fixed host cost: the device waits 18.0 ns of a step for launches"
+        )
 
     def test_replicated_heads_are_named(self):
-        loss = gain(measured(8, 25.0, 5.0), measured(16, 35.0, 5.0), kv_heads=8)
+        loss = past_optimum(measured(8, 25.0, 5.0), measured(16, 35.0, 5.0), kv_heads=8)
         assert (loss.eaten_by, loss.mechanism.split(";")[0]) == (
             "compute",
             "replicated state: 8 KV heads over 16 ranks",
         )
 
     def test_kernels_that_do_not_shrink_are_named(self):
-        loss = gain(measured(4, 25.0, 5.0), measured(8, 30.0, 5.0))
+        loss = past_optimum(measured(4, 25.0, 5.0), measured(8, 30.0, 5.0))
         assert loss.mechanism == "fixed kernel cost: compute keeps 41.7 % of an ideal split"
 
     def test_a_gain_above_linear_is_memory_not_speed(self):

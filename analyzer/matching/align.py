@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from analyzer.matching.clock_line import NORMAL, ClockFit, fit, spread
+from analyzer.matching.clock_fit import NORMAL, ClockFit, fit, spread
 from analyzer.matching.lag import FINEST_NS, Sequence, same, seed
 from analyzer.model.events import ABSENT
 from analyzer.stats.arrays import Floats, Integers, Mask

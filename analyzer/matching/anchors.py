@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.matching.clock_line import ClockFit, fit, spread
+from analyzer.matching.clock_fit import ClockFit, fit, spread
 from analyzer.matching.collectives import Group
 from analyzer.matching.table import JOINT
 from analyzer.model.events import ABSENT

@@ -16,7 +16,7 @@ import numpy as np
 
 from analyzer.errors import MissingEvidenceError
 from analyzer.matching.anchors import ENOUGH, Anchors, anchors, error_ns, relate, settle
-from analyzer.matching.clock_line import ClockFit
+from analyzer.matching.clock_fit import ClockFit
 from analyzer.matching.collectives import match
 from analyzer.model.run import Run
 from analyzer.once import once

@@ -18,9 +18,9 @@ import numpy as np
 
 from analyzer.matching.calls import CallTable, ledger
 from analyzer.matching.channels import channels
-from analyzer.matching.clock_sets import ClockGroups
+from analyzer.matching.clock_groups import ClockGroups
 from analyzer.matching.groups import MatchedGroup
-from analyzer.matching.instances import EngineInstance, worlds
+from analyzer.matching.instances import EngineInstance, engine_instances
 from analyzer.matching.membership import ties
 from analyzer.matching.pairs import Known
 from analyzer.matching.table import table
@@ -130,7 +130,7 @@ def match(run: Run) -> Matching:
     """Every collective of the run that two ranks or more show. Linear in calls and in ranks."""
     book = ledger(run)
     known = Known(run, book, ClockGroups())
-    parts = worlds(run)
+    parts = engine_instances(run)
     found: dict[tuple[EngineInstance, str, tuple[int, ...], int], list[_Block]] = {}
     for world in parts:
         for place, channel in enumerate(channels(run, book, world)):

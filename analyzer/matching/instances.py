@@ -43,7 +43,7 @@ class EngineInstance:
         return tuple(sorted(set(range(self.size or 0)) - set(self.numbers)))
 
 
-def worlds(run: Run) -> tuple[EngineInstance, ...]:
+def engine_instances(run: Run) -> tuple[EngineInstance, ...]:
     """Every trace in exactly one world."""
     by_size: dict[int | None, list[int]] = {}
     for at, trace in enumerate(run.traces):

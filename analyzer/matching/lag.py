@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analyzer.matching.clock_line import ClockFit, fit
+from analyzer.matching.clock_fit import ClockFit, fit
 from analyzer.model.events import ABSENT
 from analyzer.stats.arrays import Floats, Integers, Mask
 

@@ -10,7 +10,7 @@ from analyzer.matching.groups import COMMON, MatchedGroup, ends, joined
 from analyzer.matching.instances import EngineInstance
 from analyzer.matching.lag import FINEST_NS
 from analyzer.matching.pairs import Known, pair
-from analyzer.matching.partition import KnownGroup, blocks, borne_out, ways
+from analyzer.matching.partition import KnownGroup, blocks, borne_out, group_splits
 
 FEWEST = 24
 """Pairs of which von Neumann's ratio says something, and a robust spread is good to a fifth."""
@@ -85,7 +85,7 @@ def _parted(known: Known, channel: Channel, sets: list[tuple[int, ...]]) -> list
     trial = _related(known, channel, [part.traces for part in found])
     whole = joined(trial, channel, tuple(channel.calls))
     end = ends(whole)
-    tried = ways(channel.world, whole.traces, [one for one in sets if set(one) <= set(whole.traces)], found)
+    tried = group_splits(channel.world, whole.traces, [one for one in sets if set(one) <= set(whole.traces)], found)
     way = borne_out(whole.traces, end, tried, found) or ()
     return [joined(trial, channel, members) for members in way]
 

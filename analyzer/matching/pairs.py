@@ -9,7 +9,7 @@ import numpy as np
 from analyzer.matching.align import Alignment, align, in_order, summary
 from analyzer.matching.calls import CallColumns, CallTable
 from analyzer.matching.channels import Channel
-from analyzer.matching.clock_sets import ClockGroups
+from analyzer.matching.clock_groups import ClockGroups
 from analyzer.matching.instances import EngineInstance
 from analyzer.matching.lag import Sequence
 from analyzer.matching.partition import KnownGroup

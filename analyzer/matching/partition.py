@@ -44,7 +44,7 @@ class KnownGroup:
     scatter_ns: float
 
 
-def ways(
+def group_splits(
     world: EngineInstance, traces: tuple[int, ...], sets: list[tuple[int, ...]], found: list[KnownGroup]
 ) -> list[GroupSplit]:
     """Every way in which these ranks may be parted: as recorded lists say, else along and across known groups."""

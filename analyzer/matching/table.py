@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from analyzer.matching.align import TOUCH_SPREADS
-from analyzer.matching.clock_line import ClockFit
+from analyzer.matching.clock_fit import ClockFit
 from analyzer.matching.groups import MatchedGroup
 from analyzer.matching.lag import FINEST_NS
 from analyzer.model.events import ABSENT

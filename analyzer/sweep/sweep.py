@@ -10,8 +10,8 @@ from analyzer.errors import UsageError
 from analyzer.model.layout import AXES
 from analyzer.sweep.capacity import memory_notes
 from analyzer.sweep.curve import ScalingCurve, curve
-from analyzer.sweep.gains import UNEXPLAINED, PastOptimum, gain, unaccounted
 from analyzer.sweep.optimum import DegreeResult, Objective, Scaling, ScalingVerdict, gpu_weight, scaling
+from analyzer.sweep.past_optimum import UNEXPLAINED, PastOptimum, past_optimum, unaccounted
 from analyzer.sweep.point import VALUE, Point, PointSeries
 from analyzer.units import count, duration, share
 
@@ -109,7 +109,7 @@ def _gains(series: PointSeries, verdict: Scaling, ask: SweepRequest) -> list[Pas
     weight = {degree: gpu_weight(ask.objective, point.size, ask.gpus) for degree, point in by_degree.items()}
     best = verdict.reference
     return [
-        gain(by_degree[best], by_degree[degree], (weight[best], weight[degree]), series.kv_heads)
+        past_optimum(by_degree[best], by_degree[degree], (weight[best], weight[degree]), series.kv_heads)
         for degree in verdict.past
     ]
 
@@ -150,10 +150,10 @@ def headline(sweep: Sweep) -> str:
     if verdict.objective is Objective.LATENCY and sweep.series.quantity != VALUE:
         goal = sweep.series.quantity
     label = f"{sweep.series.label}: " if sweep.series.label else ""
-    return "; ".join((f"{label}{goal}: {optimum(sweep, verdict)}", *(_past(sweep, part) for part in sweep.gains)))
+    return "; ".join((f"{label}{goal}: {optimum_words(sweep, verdict)}", *(_past(sweep, part) for part in sweep.gains)))
 
 
-def optimum(sweep: Sweep, verdict: Scaling) -> str:
+def optimum_words(sweep: Sweep, verdict: Scaling) -> str:
     """The verdict in its vocabulary, without the degrees past it."""
     if verdict.kind is ScalingVerdict.CANNOT_TELL:
         return f"cannot tell: {verdict.reason}"

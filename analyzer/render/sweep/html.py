@@ -6,7 +6,7 @@ from analyzer.render.html_page import LIMITS, clip, page
 from analyzer.render.sweep.text import balance, chance, terms_of
 from analyzer.sweep.optimum import ScalingVerdict
 from analyzer.sweep.point import TERMS
-from analyzer.sweep.sweep import Sweep, change, headline, optimum
+from analyzer.sweep.sweep import Sweep, change, headline, optimum_words
 
 _IDLE = {"sync": "idle"}
 MOST_SERIES = 40
@@ -27,7 +27,7 @@ def render(sweeps: tuple[Sweep, ...]) -> str:
         left=len(sweeps) - len(shown),
         change=change(sweeps),
         headline=headline,
-        optimum=optimum,
+        optimum=optimum_words,
         terms_of=terms_of,
         balance=balance,
         chance=chance,

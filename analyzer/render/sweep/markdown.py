@@ -8,7 +8,7 @@ from analyzer.render.compare.markdown import table
 from analyzer.render.formats.markdown import code, text
 from analyzer.render.sweep.text import OBJECTIVES, SHORT, balance, chance, terms_of
 from analyzer.sweep.optimum import ScalingVerdict
-from analyzer.sweep.sweep import Sweep, change, headline, optimum
+from analyzer.sweep.sweep import Sweep, change, headline, optimum_words
 from analyzer.units import duration, share
 
 
@@ -25,7 +25,7 @@ def _one(sweep: Sweep) -> Iterator[str]:
     yield f"**{text(headline(sweep))}**"
     for other in sweep.others:
         if other.kind is not ScalingVerdict.CANNOT_TELL:
-            yield text(f"{OBJECTIVES[other.objective]}: {optimum(sweep, other)}")
+            yield text(f"{OBJECTIVES[other.objective]}: {optimum_words(sweep, other)}")
     yield _table(sweep)
     notes = [line.strip() for gain in sweep.gains for line in balance(sweep, gain).splitlines()]
     if notes or sweep.notes:

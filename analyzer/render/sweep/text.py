@@ -9,10 +9,10 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from analyzer.sweep.gains import UNEXPLAINED, PastOptimum
 from analyzer.sweep.optimum import DegreeResult, Objective, ScalingVerdict
+from analyzer.sweep.past_optimum import UNEXPLAINED, PastOptimum
 from analyzer.sweep.point import TERMS, Point
-from analyzer.sweep.sweep import Sweep, change, headline, optimum
+from analyzer.sweep.sweep import Sweep, change, headline, optimum_words
 from analyzer.units import duration, share
 
 CHART = 60
@@ -50,7 +50,7 @@ def render(sweeps: tuple[Sweep, ...], width: int = 80, *, color: bool = False) -
 def _one(sweep: Sweep, width: int) -> RenderableType:
     parts: list[RenderableType] = [Text(headline(sweep), style="bold")]
     others = [other for other in sweep.others if other.kind is not ScalingVerdict.CANNOT_TELL]
-    parts += [Text(f"{OBJECTIVES[other.objective]}: {optimum(sweep, other)}") for other in others]
+    parts += [Text(f"{OBJECTIVES[other.objective]}: {optimum_words(sweep, other)}") for other in others]
     parts += [Text(), _table(sweep), Text(), _chart(sweep, width)]
     terms = terms_of(sweep)
     if terms:

@@ -50,7 +50,7 @@ class PastOptimum:
     mechanisms: dict[str, str] = field(default_factory=dict)
 
 
-def gain(
+def past_optimum(
     optimum: Point, past: Point, weights: tuple[float, float] = (1.0, 1.0), kv_heads: int | None = None
 ) -> PastOptimum:
     """The balance between two degrees.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from analyzer.matching.clock_line import ClockFit
+from analyzer.matching.clock_fit import ClockFit
 
 
 @dataclass(slots=True)
