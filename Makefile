@@ -34,7 +34,7 @@ docs-check: $(VENV)/.dev ## fail where a generated page is stale
 	$(BIN)/python tests/generate_docs.py --check
 
 goldens: $(VENV)/.dev ## accept the current output as expected; review with git diff
-	$(BIN)/pytest -q tests/test_render_text.py --goldens
+	$(BIN)/pytest -q tests/test_render_text.py tests/test_json_goldens.py --goldens
 
 fix: $(VENV)/.dev ## format and repair what ruff can
 	$(BIN)/ruff check --fix .
