@@ -9,6 +9,7 @@ from analyzer.render.gate import junit as gate_junit
 from analyzer.render.gate import markdown as gate_markdown
 from analyzer.render.gate import text as gate_text
 from analyzer.render.gate.json import to_json
+from analyzer.render.safe import quoted
 
 
 def rendered(result: Result, form: str, *, strict: bool, width: int = NARROWEST, color: bool = False) -> str:
@@ -23,7 +24,7 @@ def rendered(result: Result, form: str, *, strict: bool, width: int = NARROWEST,
     """
     forms = {
         "text": lambda: gate_text.render(result, width, color=color),
-        "json": lambda: to_json(result, strict=strict),
+        "json": lambda: quoted(to_json(result, strict=strict)),
         "markdown": lambda: gate_markdown.render(result),
         "junit": lambda: gate_junit.render(result, strict=strict),
         "github": lambda: gate_github.render(result, strict=strict),

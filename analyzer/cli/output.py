@@ -16,6 +16,7 @@ import click
 from analyzer import plugins
 from analyzer.errors import UsageError
 from analyzer.render import formats
+from analyzer.render.safe import inert, safe
 from analyzer.schema.report import Report
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -99,6 +100,11 @@ def writing(out: Path) -> Iterator[None]:
         raise UsageError(f"{out}: cannot be written ({error.strerror}); choose another place") from error
 
 
+def say(line: str) -> None:
+    """A line on stderr that acts on no terminal and no log, whatever a path or a file holds."""
+    click.echo(inert(safe(line)), err=True)
+
+
 def emit(text: str, out: Path | None, *, force: bool) -> None:
     """Write a finished text to a file or stdout.
 
@@ -111,4 +117,4 @@ def emit(text: str, out: Path | None, *, force: bool) -> None:
     check_place(out, force=force)
     with writing(out):
         out.write_text(text, encoding="utf-8")
-    click.echo(f"Wrote {out}", err=True)
+    say(f"Wrote {out}")

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 from rich.console import Console, RenderableType
 
+from analyzer.render.safe import inert
+
 
 def printed(parts: Iterable[RenderableType], width: int, *, color: bool) -> str:
     """The parts one below the other, without blanks at the ends of lines.
@@ -22,9 +24,4 @@ def printed(parts: Iterable[RenderableType], width: int, *, color: bool) -> str:
     )
     for part in parts:
         console.print(part)
-    return "\n".join(_inert(line.rstrip()) for line in out.getvalue().splitlines()) + "\n"
-
-
-def _inert(line: str) -> str:
-    """A line that starts with `::` is a command in a GitHub log: a sign that looks alike takes its place."""
-    return line.replace("::", "∷", 1) if line.lstrip().startswith("::") else line
+    return inert("\n".join(line.rstrip() for line in out.getvalue().splitlines())) + "\n"

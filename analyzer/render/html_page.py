@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 
 from analyzer import units
 from analyzer.render import words
+from analyzer.render.safe import inert
 
 LIMITS = {
     "most_ranks": 512,
@@ -65,14 +66,20 @@ def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("analyzer", "render"),
         autoescape=True,
+        finalize=_lines_inert,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
     environment.globals.update(LIMITS, units=units, words=words)
-    environment.filters["clip"] = clip
+    environment.filters.update(clip=clip, inert=inert)
     return environment
+
+
+def _lines_inert(value: object) -> object:
+    """A string on a page that goes to a log, its first line within one of the template; markup stays as it is."""
+    return inert(f"<{value}")[1:] if type(value) is str else value
 
 
 def _source(name: str) -> str:

@@ -12,7 +12,9 @@ from rich.text import Text
 from analyzer.pd.pd import HandOverRow, Pd
 from analyzer.render.compare.markdown import fold, table
 from analyzer.render.console import printed
+from analyzer.render.formats.markdown import document
 from analyzer.render.formats.markdown import text as escaped
+from analyzer.render.safe import quoted, safe
 from analyzer.units import count, duration, ranks, rate, share, size
 
 _NAMES = {
@@ -30,16 +32,17 @@ _VERDICT = ("term", "side", "per hand-over", "basis")
 
 def to_json(found: Pd) -> str:
     """Indented; keys in a stable order."""
-    return msgspec.json.format(msgspec.json.encode(found), indent=2).decode() + "\n"
+    return quoted(msgspec.json.format(msgspec.json.encode(found), indent=2).decode()) + "\n"
 
 
 def to_text(found: Pd, width: int = 80, *, color: bool = False) -> str:
     """For a terminal, in `width` columns."""
-    return printed(_parts(found), width, color=color)
+    return printed(_parts(safe(found)), width, color=color)
 
 
 def to_markdown(found: Pd) -> str:
     """For a pull request: the verdict first, each hand-over folded."""
+    found = safe(found)
     lines = [f"**{escaped(_headline(found))}**", *(f"- {escaped(line)}" for line in _facts(found))]
     if found.ledger:
         lines.append(table(_TITLES, _ledger(found.ledger)))
@@ -50,9 +53,9 @@ def to_markdown(found: Pd) -> str:
         titles = ("hand-over", "total", *_NAMES.values())
         lines.append(fold("Each hand-over", table(titles, cells)))
     if found.terms:
-        lines.append(table(_VERDICT, _terms(found)))
+        lines.append(table(_VERDICT, (tuple(map(escaped, cells)) for cells in _terms(found))))
     lines += [f"- {escaped(line)}" for line in _open(found)]
-    return "\n\n".join(lines) + "\n"
+    return document(lines)
 
 
 def _parts(found: Pd) -> Iterator[RenderableType]:

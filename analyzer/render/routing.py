@@ -1,16 +1,22 @@
-"""What routing makes of a request log, as text and as JSON."""
+"""What routing makes of a request log, as text, as markdown and as JSON."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
-from io import StringIO
 from typing import Any
 
 import msgspec
-from rich.console import Console
+from rich.console import RenderableType
 from rich.table import Table
+from rich.text import Text
 
 from analyzer import units
+from analyzer.render.compare.markdown import table
+from analyzer.render.console import printed
+from analyzer.render.formats.markdown import document
+from analyzer.render.formats.markdown import text as escaped
+from analyzer.render.safe import quoted, safe
 from analyzer.routing.outcome import PolicyOutcome
 from analyzer.routing.routing import Routing
 from analyzer.routing.service import Service
@@ -24,39 +30,36 @@ _NAMES = {
     "kv_aware": "KV-aware routing",
     "achieved": "achieved (log)",
 }
-_COLUMNS = (
-    "policy",
-    "reused",
-    "of ceiling",
-    "recomputed",
-    "in",
-    "TTFT p50",
-    "p99",
-    "peak/mean load",
-    "busiest",
-    "basis",
-)
+_REUSE = ("policy", "reused", "of ceiling", "recomputed", "in", "basis")
+_PRICE = ("policy", "TTFT p50", "TTFT p99", "peak/mean load", "busiest")
 _LITTLE_SHARE = 0.01  # of all blocks; a smaller gain in reuse is no reason to change the router
 _EVEN_SHARE = 1.05  # of a worker's fair share of the requests; a smaller excess is called even
 _UNKNOWN = "unknown"
-_WIDTH = 160
+_NONE = "–"
 _KILO = 1_000
 
 
-def text(found: Routing) -> str:
-    """The verdict in one line, a table of the policies, then what the figures rest on."""
-    out = StringIO()
-    console = Console(file=out, width=_WIDTH, color_system=None, highlight=False, markup=False, emoji=False)
-    console.print(verdict(found), soft_wrap=True)
-    console.print()
-    console.print(_table(found))
-    console.print()
-    for line in (_case(found), _model(found.setup.service), *(f"Note: {note.text}" for note in found.notes)):
-        console.print(line, soft_wrap=True)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+def to_text(found: Routing, width: int = 80, *, color: bool = False) -> str:
+    """The verdict first, then reuse and price of each policy and what the figures rest on.
+
+    Args:
+        found: what to show.
+        width: columns; 80 fit.
+        color: ANSI colours.
+    """
+    return printed(_parts(safe(found)), width, color=color)
 
 
-def json(found: Routing) -> str:
+def to_markdown(found: Routing) -> str:
+    """For a pull request: the verdict first, then the same two tables."""
+    found = safe(found)
+    tables = (table(titles, (tuple(map(escaped, row)) for row in rows)) for titles, rows in _tables(found))
+    return document(
+        [f"**{escaped(verdict(found))}**", *tables, "\n".join(f"- {escaped(line)}" for line in _rest(found))]
+    )
+
+
+def to_json(found: Routing) -> str:
     """Schema 1: all figures, shares from 0 to 1 and integer nanoseconds."""
     service = found.setup.service
     content: dict[str, Any] = {
@@ -76,7 +79,7 @@ def json(found: Routing) -> str:
         "ceiling_basis": Basis.DERIVED.value,
         "notes": [{"text": note.text, "count": note.count} for note in found.notes],
     }
-    return msgspec.json.format(msgspec.json.encode(content), indent=2).decode() + "\n"
+    return quoted(msgspec.json.format(msgspec.json.encode(content), indent=2).decode()) + "\n"
 
 
 def verdict(found: Routing) -> str:
@@ -97,7 +100,8 @@ def verdict(found: Routing) -> str:
     if most.hit_rate - head.hit_rate >= _LITTLE_SHARE:
         clauses.append(f"{_NAMES[most.policy]} would reuse {units.share(most.hit_rate)}")
     if found.achieved is not None:
-        clauses.append(f"the log achieved {units.share(found.achieved.hit_rate)}")
+        of_what = " of tokens" if _is_of_tokens(found.achieved) else ""
+        clauses.append(f"the log achieved {units.share(found.achieved.hit_rate)}{of_what}")
     return "; ".join((*clauses, _price(head, found.setup.workers)))
 
 
@@ -114,30 +118,64 @@ def _named(each: PolicyOutcome) -> str:
     return name[0].upper() + name[1:]
 
 
-def _table(found: Routing) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for at, column in enumerate(_COLUMNS):
-        table.add_column(column, justify="left" if at in {0, len(_COLUMNS) - 1} else "right", no_wrap=True)
-    achieved = () if found.achieved is None else (found.achieved,)
-    for each in (*achieved, *found.outcomes):
-        table.add_row(*_row(each, found.ceiling))
-    table.add_row("ceiling", units.share(found.ceiling), *[""] * (len(_COLUMNS) - 3), Basis.DERIVED.value)
-    return table
+def _is_of_tokens(each: PolicyOutcome) -> bool:
+    """Whether its share is of prompt tokens, as the log counts them; all replays and the ceiling count blocks."""
+    return each.basis is Basis.MEASURED
 
 
-def _row(each: PolicyOutcome, ceiling: float) -> tuple[str, ...]:
+def _parts(found: Routing) -> Iterator[RenderableType]:
+    yield Text(verdict(found), style="bold")
+    for titles, rows in _tables(found):
+        yield Text()
+        yield _grid(titles, rows)
+    yield Text()
+    yield from map(Text, _rest(found))
+
+
+def _grid(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> Table:
+    grid = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
+    for at, title in enumerate(titles):
+        grid.add_column(title, justify="left" if at == 0 or title == "basis" else "right", overflow="fold")
+    for row in rows:
+        grid.add_row(*row)
+    return grid
+
+
+def _tables(found: Routing) -> Iterator[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+    """What each policy reuses, and what that costs; the log's own line is the first."""
+    each_of = (*(() if found.achieved is None else (found.achieved,)), *found.outcomes)
+    ceiling = ("ceiling", units.share(found.ceiling), *[""] * (len(_REUSE) - 3), Basis.DERIVED.value)
+    yield _REUSE, [*(_reuse(each, found.ceiling) for each in each_of), ceiling]
+    yield _PRICE, [_times(each) for each in each_of]
+
+
+def _reuse(each: PolicyOutcome, ceiling: float) -> tuple[str, ...]:
     return (
         _NAMES[each.policy],
         units.share(each.hit_rate),
-        units.share(each.hit_rate / ceiling) if ceiling else "",
+        units.share(each.hit_rate / ceiling) if ceiling and not _is_of_tokens(each) else _NONE,
         units.count(each.recomputed_tokens, "token"),
         units.duration(each.recompute_time_ns),
+        each.basis.value,
+    )
+
+
+def _times(each: PolicyOutcome) -> tuple[str, ...]:
+    return (
+        _NAMES[each.policy],
         _UNKNOWN if each.ttft_p50_ns is None else units.duration(each.ttft_p50_ns),
         _UNKNOWN if each.ttft_p99_ns is None else units.duration(each.ttft_p99_ns),
         _UNKNOWN if each.balance is None else units.share(each.balance),
         _UNKNOWN if each.busiest_share is None else units.share(each.busiest_share),
-        each.basis.value,
     )
+
+
+def _rest(found: Routing) -> Iterator[str]:
+    if found.achieved is not None and _is_of_tokens(found.achieved):
+        yield "The log counts its cached tokens; the policies and the ceiling count blocks."
+    yield _case(found)
+    yield _model(found.setup.service)
+    yield from (f"Note: {note.text}" for note in found.notes)
 
 
 def _case(found: Routing) -> str:

@@ -39,6 +39,7 @@ def command(
     from analyzer.render.compare import markdown as compare_markdown  # noqa: PLC0415
     from analyzer.render.compare import text as compare_text  # noqa: PLC0415
     from analyzer.render.compare.json import to_json  # noqa: PLC0415
+    from analyzer.render.safe import quoted  # noqa: PLC0415
 
     sides = (runs[:1], runs[1:]) if runs else (base, head)
     reports = reports_of([*sides[0], *sides[1]], offers(rules, "check").values())
@@ -48,6 +49,6 @@ def command(
         "text": lambda: compare_text.render(comparison, width, color=color),
         "markdown": lambda: compare_markdown.render(comparison),
         "html": lambda: compare_html.render(comparison),
-        "json": lambda: to_json(comparison),
+        "json": lambda: quoted(to_json(comparison)),
     }
     emit(rendered[form](), out, force=force)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from analyzer.cli.output import check_place, emit, file_options
+from analyzer.cli.output import check_place, emit, file_options, say
 from analyzer.cli.page import page
 from analyzer.errors import UsageError
 
@@ -84,7 +84,7 @@ def command(
     reports = reports_of(runs, offers(rules, "check").values())
     if kept is None:
         files.accept(baseline, reports, None, reason, None)
-        click.echo(f"Wrote {baseline}", err=True)
+        say(f"Wrote {baseline}")
         return
     result = gate(reports, kept, settings, history=past, allow_different=allow_different or update_baseline)
     width, color = page(out)
@@ -93,7 +93,7 @@ def command(
         emit(rendered(result, other, strict=strict), place, force=force)
     if update_baseline:
         files.accept(baseline, reports, result, reason, kept)
-        click.echo(f"Wrote {baseline}", err=True)
+        say(f"Wrote {baseline}")
     if history:
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         files.remember(history, entry(result, now, label))

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from analyzer.cli.output import emit, file_options
+from analyzer.cli.page import page
 
 _POLICIES = ("round_robin", "least_loaded", "session_sticky", "kv_aware")
 
@@ -27,7 +28,7 @@ _POLICIES = ("round_robin", "least_loaded", "session_sticky", "kv_aware")
 @click.option("--prefill-ns", type=click.FloatRange(0), metavar="NS", help="Prefill time of a token.")
 @click.option("--prefill-ns2", type=click.FloatRange(0), metavar="NS", help="Prefill time of a token squared.")
 @click.option("--decode-ns", type=click.FloatRange(0), metavar="NS", help="Decode time of a generated token.")
-@click.option("--format", "style", type=click.Choice(("text", "json")), default="text", show_default=True)
+@click.option("--format", "form", type=click.Choice(("text", "json", "markdown")), default="text", show_default=True)
 @file_options()
 def command(
     *,
@@ -40,7 +41,7 @@ def command(
     prefill_ns: float | None,
     prefill_ns2: float | None,
     decode_ns: float | None,
-    style: str,
+    form: str,
     out: Path | None,
     force: bool,
 ) -> None:
@@ -51,7 +52,7 @@ def command(
     num_cached_tokens are used where they are there.
     """
     from analyzer.cli.progress import progress  # noqa: PLC0415  # --help must not wait for numpy
-    from analyzer.render import routing as render  # noqa: PLC0415
+    from analyzer.render import routing as _routing  # noqa: PLC0415
     from analyzer.routing.policies import ReplaySetup  # noqa: PLC0415
     from analyzer.routing.request_log import load  # noqa: PLC0415
     from analyzer.routing.routing import routing  # noqa: PLC0415
@@ -69,4 +70,10 @@ def command(
             tick=lambda done: advance("reading", done, size),
         )
         found = routing(requests, setup, lambda done, whole: advance("replaying", done, whole))
-    emit(render.json(found) if style == "json" else render.text(found), out, force=force)
+    width, color = page(out)
+    rendered = {
+        "text": lambda: _routing.to_text(found, width, color=color),
+        "json": lambda: _routing.to_json(found),
+        "markdown": lambda: _routing.to_markdown(found),
+    }
+    emit(rendered[form](), out, force=force)

@@ -50,7 +50,7 @@ def command(  # noqa: PLR0917 (a command has as many arguments as options)
     if wish is not None:
         emit(_foresight(paths, wish, kind, platform, form), out, force=force)
         return
-    from analyzer.render.safe import safe  # noqa: PLC0415
+    from analyzer.render.safe import quoted, safe  # noqa: PLC0415
     from analyzer.render.sweep import html as sweep_html  # noqa: PLC0415
     from analyzer.render.sweep import markdown as sweep_markdown  # noqa: PLC0415
     from analyzer.render.sweep import text as sweep_text  # noqa: PLC0415
@@ -70,7 +70,7 @@ def command(  # noqa: PLR0917 (a command has as many arguments as options)
         "text": lambda: sweep_text.render(sweeps),
         "markdown": lambda: sweep_markdown.render(sweeps),
         "html": lambda: sweep_html.render(sweeps),
-        "json": lambda: to_json(sweeps),
+        "json": lambda: quoted(to_json(sweeps)),
     }
     emit(rendered[form](), out, force=force)
 
@@ -87,14 +87,14 @@ def _foresight(paths: tuple[Path, ...], wish: str, kind: str, platform: str, for
     if len(paths) != 1 or form == "html":
         raise UsageError("--what-if reads the traces of one run, and writes text, json or markdown")
     from analyzer.cli.runs import run_of  # noqa: PLC0415
-    from analyzer.render.safe import safe  # noqa: PLC0415
+    from analyzer.render.safe import quoted, safe  # noqa: PLC0415
     from analyzer.render.whatif import markdown as foresight_markdown  # noqa: PLC0415
     from analyzer.render.whatif import text as foresight_text  # noqa: PLC0415
     from analyzer.whatif.foresight import foresee, to_json  # noqa: PLC0415
 
     found = foresee(run_of(paths[0]), dimension, int(degree), kind, platform)
     if form == "json":
-        return to_json(found)
+        return quoted(to_json(found))
     return safe(foresight_markdown.render(found) if form == "markdown" else foresight_text.render(found))
 
 

@@ -10,7 +10,7 @@ from typing import IO
 
 import click
 
-from analyzer.cli.output import check_place, file_options, writing
+from analyzer.cli.output import check_place, file_options, say, writing
 from analyzer.errors import UsageError
 
 NS_PER_MS = 1e6
@@ -46,8 +46,8 @@ def command(runs: tuple[str, ...], out: Path, ranks: str, from_ms: float, to_ms:
     with progress("Writing the timeline"), _opened(out, force=force) as file:
         file.writelines(document(line, findings))
     for note in line.notes:
-        click.echo(note, err=True)
-    click.echo(f"Wrote {out}; open it at ui.perfetto.dev", err=True)
+        say(note)
+    say(f"Wrote {out}; open it at ui.perfetto.dev")
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from analyzer.compare.exact import ExactRow, State
 from analyzer.compare.timed import COLLECTIVES, KERNELS, WINDOW, TimedRow
 from analyzer.render.compare.words import amounts, cells, lying
 from analyzer.render.html_page import LIMITS, clip, page
+from analyzer.render.safe import safe
 
 TITLES = {WINDOW: "Window, per step", KERNELS: "Kernel classes, per step", COLLECTIVES: "Collectives, per call"}
 SHOWN_PARTS = 16
@@ -24,6 +25,7 @@ _COLORS = {"between steps": "queue"}
 
 def render(comparison: Comparison) -> str:
     """The comparison as a page that opens offline."""
+    comparison = safe(comparison)
     phases = [part for part in comparison.balances if part.title.endswith(" step")]
     charts: dict[str, object] = {f"difference-{at}": _difference(part) for at, part in enumerate(comparison.balances)}
     if phases:

@@ -8,32 +8,31 @@ from analyzer.compare.balance import Waterfall, WaterfallPart
 from analyzer.compare.comparison import Comparison, headlines, more
 from analyzer.compare.exact import ExactRow, State
 from analyzer.render.compare.words import amounts, cells, lying
-from analyzer.render.formats.markdown import code, text
+from analyzer.render.formats.markdown import code, document, summary, text
+from analyzer.render.safe import safe
+from analyzer.schema.report import FindingRow
 from analyzer.units import duration
 
 
 def render(comparison: Comparison) -> str:
     """The comparison as GitHub's and GitLab's markdown."""
+    comparison = safe(comparison)
     lines = [f"**{text(line)}**" for line in headlines(comparison)]
     lines += [f"- {text(note)}" for note in comparison.notes]
     changed = [row for row in comparison.exact if row.state is not State.SAME]
     equal = len(comparison.exact) - len(changed)
     lines.append(f"Exact quantities: {equal} of {len(comparison.exact)} equal.")
     if changed:
-        cells = [
-            (code(row.name), amounts(row.name, row.base), amounts(row.name, row.head), row.state.value)
-            for row in changed
-        ]
-        lines.append(table(("quantity", "base", "head", ""), cells))
+        lines.append(table(("quantity", "base", "head", ""), map(_exact, changed)))
     if comparison.differences:
         rows = [(text(part.what), text(part.base or "–"), text(part.head or "–")) for part in comparison.differences]
         lines.append(fold("Configuration", table(("", "base", "head"), rows)))
     lines += [fold(f"Times: {section}", _times(comparison, section)) for section in _sections(comparison)]
     lines.append(fold("Where the difference went", "\n\n".join(map(_balance, comparison.balances))))
     lines.append(text(lying(comparison.overlap)))
-    lines += [f"- new: {row.severity} {row.rule} {row.name}: {text(row.message)}" for row in comparison.new]
-    lines += [f"- gone: {row.severity} {row.rule} {row.name}" for row in comparison.gone]
-    return "\n\n".join(lines) + "\n"
+    lines += [f"- new: {_finding(row)}: {text(row.message)}" for row in comparison.new]
+    lines += [f"- gone: {_finding(row)}" for row in comparison.gone]
+    return document(lines)
 
 
 def table(titles: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
@@ -44,11 +43,15 @@ def table(titles: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 def fold(title: str, body: str) -> str:
     """Hidden until it is opened."""
-    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
+    return f"<details><summary>{summary(title)}</summary>\n\n{body}\n\n</details>"
 
 
 def _exact(row: ExactRow) -> tuple[str, ...]:
     return code(row.name), text(amounts(row.name, row.base)), text(amounts(row.name, row.head)), row.state.value
+
+
+def _finding(row: FindingRow) -> str:
+    return text(f"{row.severity} {row.rule} {row.name}")
 
 
 def _sections(comparison: Comparison) -> Iterator[str]:
@@ -62,7 +65,7 @@ def _times(comparison: Comparison, section: str) -> str:
 
 def _balance(balance: Waterfall) -> str:
     parts = [(code(part.name), *_times_of(part)) for part in balance.parts]
-    titles = (balance.title, "base", "head", "difference")
+    titles = (text(balance.title), "base", "head", "difference")
     return table(titles, [*parts, ("**in all**", *_times_of(balance.whole))])
 
 

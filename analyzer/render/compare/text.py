@@ -13,6 +13,7 @@ from analyzer.compare.exact import ExactRow, State
 from analyzer.compare.timed import COLLECTIVES, KERNELS, WINDOW, TimedRow
 from analyzer.render.compare.words import amounts, cells, lying, summed
 from analyzer.render.console import printed
+from analyzer.render.safe import safe
 from analyzer.units import count
 
 SHOWN_DIFFERENCES = 12
@@ -31,7 +32,7 @@ def render(comparison: Comparison, width: int = 80, *, color: bool = False) -> s
         width: columns; 80 fit.
         color: ANSI colours.
     """
-    return printed(_parts(comparison), width, color=color)
+    return printed(_parts(safe(comparison)), width, color=color)
 
 
 def _parts(comparison: Comparison) -> Iterator[RenderableType]:

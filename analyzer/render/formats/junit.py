@@ -5,7 +5,7 @@ from __future__ import annotations
 from xml.etree import ElementTree as ET
 
 from analyzer.render import words
-from analyzer.render.safe import safe
+from analyzer.render.safe import inert, safe
 from analyzer.schema.report import Answer, FindingRow, Report, RuleOutcome
 from analyzer.units import count
 
@@ -26,7 +26,7 @@ def render(report: Report, width: int = 80, *, color: bool = False) -> str:  # n
     root = ET.Element("testsuites", {"name": report.tool.name, **totals})
     root.extend(suites)
     ET.indent(root)
-    return f"{_DECLARATION}{ET.tostring(root, encoding='unicode')}\n"
+    return f"{_DECLARATION}{inert(ET.tostring(root, encoding='unicode'))}\n"
 
 
 _DECLARATION = '<?xml version="1.0" encoding="utf-8"?>\n'

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from analyzer.render import words
-from analyzer.render.safe import safe
+from analyzer.render.safe import inert, safe
 from analyzer.render.second_opinion import hta_lines
 from analyzer.schema.report import FindingRow, Report, RuleOutcome
 from analyzer.schema.waiting import WaitingTable
@@ -26,6 +26,7 @@ LONGEST_NAME = 120
 """Letters of a kernel's name; templates run to thousands."""
 
 _SPECIAL = re.compile(r"[\\`*_\[\]<>|~$]")
+_START = re.compile(r"^(\d{0,9})([-+=#.)])(?=[-+=#]*(?:\s|$))")  # of a heading, a list, a rule
 _MENTION = re.compile(r"([@#])(?=\w)")  # `@team` writes to people, `#12` to an issue
 
 
@@ -46,13 +47,23 @@ def render(report: Report, width: int = 80, *, color: bool = False) -> str:  # n
         *_opinion(report),
         f"<sub>{text(report.tool.name)} {text(report.tool.version)}</sub>",
     ]
-    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
+    return document(part.strip("\n") for part in parts)
+
+
+def document(parts: Iterable[str]) -> str:
+    """Paragraphs, tables and folds, one below the other."""
+    return inert("\n\n".join(parts)) + "\n"
 
 
 def text(words_: str) -> str:
     """One line in which nothing is markup, nobody is mentioned and no issue is linked."""
     escaped = _SPECIAL.sub(r"\\\g<0>", " ".join(words_.split())).replace("&", "&amp;")
-    return _MENTION.sub(r"\1<!-- -->", escaped)
+    return _MENTION.sub(r"\1<!-- -->", _START.sub(r"\1\\\2", escaped))
+
+
+def summary(title: str) -> str:
+    """The title of a fold, which is HTML, where no backslash escapes."""
+    return _MENTION.sub(r"\1<!-- -->", escape(" ".join(title.split())))
 
 
 def code(name: str) -> str:
@@ -194,7 +205,7 @@ def _scaling(sentences: Sequence[str]) -> Iterator[str]:
 
 def _ladder(report: Report) -> str:
     rows = [
-        (text(row.level), words.moved(row.bytes), duration(row.time_ns), *words.in_a_step(row), row.basis)
+        (text(row.level), words.moved(row.bytes), duration(row.time_ns), *words.in_a_step(row), text(row.basis))
         for row in report.ladder
     ]
     return _table(("rung", ">moved", ">time", ">moved in a step", ">time in a step", "basis"), rows)
@@ -238,10 +249,7 @@ def _block(drawing: str) -> str:
 
 def _fold(title: str, body: str) -> str:
     """Closed until clicked; the blank lines let the body be markdown."""
-    plain = _MENTION.sub(
-        r"\1<!-- -->", escape(" ".join(title.split()))
-    )  # the summary is HTML, where no backslash escapes
-    return f"<details>\n<summary>{plain}</summary>\n\n{body}\n\n</details>"
+    return f"<details>\n<summary>{summary(title)}</summary>\n\n{body}\n\n</details>"
 
 
 def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from analyzer.render import words
-from analyzer.render.safe import safe
+from analyzer.render.safe import quoted, safe
 from analyzer.rule import Question
 from analyzer.schema.report import FindingRow, Report, RuleOutcome
 
@@ -33,7 +33,7 @@ def render(report: Report, width: int = 80, *, color: bool = False) -> str:  # n
     """
     report = safe(report)
     log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [_run(report)]}
-    return msgspec.json.format(msgspec.json.encode(log), indent=2).decode() + "\n"
+    return quoted(msgspec.json.format(msgspec.json.encode(log), indent=2).decode()) + "\n"
 
 
 def _run(report: Report) -> Json:

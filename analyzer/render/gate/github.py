@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from analyzer.gate.metrics import GateVerdict
 from analyzer.gate.verdict import Result
 from analyzer.render.gate import words
+from analyzer.render.safe import safe
+from analyzer.render.workflow_command import MOST, command
 
-MOST = 10
-"""Annotations of one level that GitHub shows of a step; more are dropped there without a word."""
 _LEVELS = {
     GateVerdict.REGRESSION: "error",
     GateVerdict.NOT_COMPARABLE: "error",
@@ -26,6 +26,7 @@ def render(result: Result, *, strict: bool = False) -> str:
         result: what to show.
         strict: whether what is undecided is an error, as it is for the exit code.
     """
+    result = safe(result)
     levels = {**_LEVELS, GateVerdict.UNDECIDED: "error"} if strict else _LEVELS
     lines = [(levels[result.verdict], "gate", words.headline(result)), *_annotations(result, levels)]
     kept = []
@@ -35,7 +36,7 @@ def render(result: Result, *, strict: bool = False) -> str:
         if len(shown) < len(own):
             shown.append((level, "gate", f"{len(own) - len(shown)} more: see the full report"))
         kept += shown
-    return "".join(_command(*line) for line in kept)
+    return "".join(f"{command(*line)}\n" for line in kept)
 
 
 def _annotations(result: Result, levels: dict[GateVerdict, str]) -> Iterator[tuple[str, str, str]]:
@@ -52,12 +53,3 @@ def _annotations(result: Result, levels: dict[GateVerdict, str]) -> Iterator[tup
         level = "error" if found.verdict is GateVerdict.REGRESSION else "notice"
         yield level, found.rule, f"new finding, {found.severity}: {found.message}"
     yield from (("notice", "gate", note) for note in (*result.notes, *words.courses(result)))
-
-
-def _command(level: str, title: str, message: str) -> str:
-    """`::level title=…::message`, escaped as the toolkit of GitHub's actions does (core/src/command.ts)."""
-    return f"::{level} title={_data(title).replace(':', '%3A').replace(',', '%2C')}::{_data(message)}\n"
-
-
-def _data(value: str) -> str:
-    return value.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 from analyzer.gate.metrics import GateVerdict, MetricResult
 from analyzer.gate.verdict import NewFinding, Result
 from analyzer.render.gate import words
-from analyzer.render.safe import safe
+from analyzer.render.safe import inert, safe
 
 NAME = "shardscope gate"
 
@@ -20,6 +20,7 @@ def render(result: Result, *, strict: bool = False) -> str:
         result: what to show.
         strict: whether what is undecided fails, as it does for the exit code.
     """
+    result = safe(result)
     cases = [*(_metric(row, strict=strict) for row in result.rows), *map(_finding, result.findings)]
     if not result.rows:
         cases.insert(0, _case("configuration", "error", " ".join(result.notes) or words.headline(result)))
@@ -34,10 +35,10 @@ def render(result: Result, *, strict: bool = False) -> str:
     suite = ET.SubElement(root, "testsuite", {"name": NAME, **totals, "skipped": skipped})
     properties = ET.SubElement(suite, "properties")
     for key, value in _facts(result):
-        ET.SubElement(properties, "property", {"name": key, "value": safe(value)})
+        ET.SubElement(properties, "property", {"name": key, "value": value})
     suite.extend(cases)
     ET.indent(root)
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{inert(ET.tostring(root, encoding="unicode"))}\n'
 
 
 def _facts(result: Result) -> Iterator[tuple[str, str]]:
@@ -68,10 +69,10 @@ def _finding(row: NewFinding) -> ET.Element:
 
 def _case(name: str, outcome: str, message: str) -> ET.Element:
     """A case; what it says goes into its outcome, or into its output where it passes."""
-    case = ET.Element("testcase", {"classname": "shardscope.gate", "name": safe(name)})
+    case = ET.Element("testcase", {"classname": "shardscope.gate", "name": name})
     if outcome:
-        attributes = {"message": safe(message)} if outcome == "skipped" else {"type": outcome, "message": safe(message)}
+        attributes = {"message": message} if outcome == "skipped" else {"type": outcome, "message": message}
         ET.SubElement(case, outcome, attributes)
     else:
-        ET.SubElement(case, "system-out").text = safe(message)
+        ET.SubElement(case, "system-out").text = message
     return case

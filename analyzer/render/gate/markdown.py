@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from analyzer.gate.metrics import GateVerdict, MetricResult
 from analyzer.gate.verdict import NewFinding, Result
 from analyzer.render.compare.markdown import fold, table
-from analyzer.render.formats.markdown import code, text
+from analyzer.render.formats.markdown import code, document, text
 from analyzer.render.gate import words
 from analyzer.render.safe import safe
 
@@ -23,20 +23,21 @@ _FIRST = (GateVerdict.REGRESSION, GateVerdict.NOT_COMPARABLE, GateVerdict.UNDECI
 
 def render(result: Result) -> str:
     """The result as GitHub's and GitLab's markdown."""
+    result = safe(result)
     lines = [f"### {_MARKS[result.verdict]} {text(words.headline(result))}"]
-    lines += [f"- {text(safe(note))}" for note in result.notes]
+    lines += [f"- {text(note)}" for note in result.notes]
     first = [row for row in result.rows if row.verdict in _FIRST]
     rest = [row for row in result.rows if row.verdict not in _FIRST]
     if first:
         lines.append(_table(first))
     lines += [_finding(row) for row in result.findings]
-    lines += [f"- {text(safe(line))}" for line in words.courses(result)]
+    lines += [f"- {text(line)}" for line in words.courses(result)]
     if rest:
         lines.append(fold(f"{len(rest)} that pass", _table(rest)))
     if result.differences:
         cells = [(text(part.what), text(part.base or "–"), text(part.head or "–")) for part in result.differences]
         lines.append(fold("Configuration", table(("", "baseline", "now"), cells)))
-    return "\n\n".join(lines) + "\n"
+    return document(lines)
 
 
 def _table(rows: Iterable[MetricResult]) -> str:
@@ -46,11 +47,11 @@ def _table(rows: Iterable[MetricResult]) -> str:
 def _cells(row: MetricResult) -> tuple[str, ...]:
     mark = f"{_MARKS[row.verdict]} {row.verdict.value}"
     sides = (text(words.value(row, row.base)), text(words.value(row, row.head)))
-    return code(row.metric), mark, *sides, words.change(row), words.interval(row), text(safe(words.why(row)))
+    return code(row.metric), mark, *sides, words.change(row), words.interval(row), text(words.why(row))
 
 
 def _finding(row: NewFinding) -> str:
-    grew = f" (was {row.was})" if row.was else ""
-    accepted = f", accepted: {text(safe(row.accepted))}" if row.accepted else ""
+    grew = f" (was {text(row.was)})" if row.was else ""
+    accepted = f", accepted: {text(row.accepted)}" if row.accepted else ""
     mark = _MARKS[row.verdict] if row.verdict is GateVerdict.REGRESSION else "🔎"
-    return f"- {mark} new finding, {row.severity}{grew} {row.rule}: {text(safe(row.message))}{accepted}"
+    return f"- {mark} new finding, {text(row.severity)}{grew} {text(row.rule)}: {text(row.message)}{accepted}"

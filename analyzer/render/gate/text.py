@@ -32,16 +32,16 @@ def render(result: Result, width: int = 80, *, color: bool = False) -> str:
         width: columns; 80 fit.
         color: ANSI colours.
     """
-    return printed(_parts(result), width, color=color)
+    return printed(_parts(safe(result)), width, color=color)
 
 
 def _parts(result: Result) -> Iterator[RenderableType]:
     yield Text(words.headline(result), style=f"bold {_STYLES[result.verdict]}")
-    yield from (Text(f"! {safe(note)}", style="yellow") for note in result.notes)
+    yield from (Text(f"! {note}", style="yellow") for note in result.notes)
     shown = [row for row in result.rows if row.is_time or row.verdict is not GateVerdict.PASS or row.accepted]
     if shown:
         yield from (Text(), _table(shown))
-        yield from (Text(f"{row.metric}: {safe(words.why(row))}") for row in shown)
+        yield from (Text(f"{row.metric}: {words.why(row)}") for row in shown)
     equal = len(result.rows) - len(shown)
     if equal:
         yield Text(f"exact quantities that did not change: {equal}")
@@ -49,15 +49,15 @@ def _parts(result: Result) -> Iterator[RenderableType]:
         accepted = f", accepted: {row.accepted}" if row.accepted else ""
         grew = f" (was {row.was})" if row.was else ""
         fails = "fails: " if row.verdict is GateVerdict.REGRESSION else ""
-        yield Text(safe(f"new finding, {fails}{row.severity}{grew} {row.rule}: {row.message}{accepted}"))
-    yield from (Text(safe(line)) for line in words.courses(result))
+        yield Text(f"new finding, {fails}{row.severity}{grew} {row.rule}: {row.message}{accepted}")
+    yield from (Text(line) for line in words.courses(result))
     if result.differences:
         listed = [
             f"{part.what} {part.base or 'not stated'} → {part.head or 'not stated'}" for part in result.differences
         ]
         rest = len(listed) - SHOWN_DIFFERENCES
         more = f", and {rest} more" if rest > 0 else ""
-        yield Text(safe(f"configuration: {', '.join(listed[:SHOWN_DIFFERENCES])}{more}"))
+        yield Text(f"configuration: {', '.join(listed[:SHOWN_DIFFERENCES])}{more}")
 
 
 def _table(rows: list[MetricResult]) -> RenderableType:

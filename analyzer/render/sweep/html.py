@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from analyzer.render.html_page import LIMITS, clip, page
+from analyzer.render.safe import safe
 from analyzer.render.sweep.text import balance, chance, terms_of
 from analyzer.sweep.optimum import ScalingVerdict
 from analyzer.sweep.point import TERMS
@@ -14,6 +15,7 @@ MOST_SERIES = 40
 
 def render(sweeps: tuple[Sweep, ...]) -> str:
     """The sweeps as a page that opens offline."""
+    sweeps = safe(sweeps)
     shown = sweeps[:MOST_SERIES]
     charts: dict[str, object] = {}
     for at, part in enumerate(shown):

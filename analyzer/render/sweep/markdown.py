@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.render.compare.markdown import table
-from analyzer.render.formats.markdown import code, text
+from analyzer.render.formats.markdown import code, document, text
+from analyzer.render.safe import safe
 from analyzer.render.sweep.text import OBJECTIVES, SHORT, balance, chance, terms_of
 from analyzer.sweep.optimum import ScalingVerdict
 from analyzer.sweep.sweep import Sweep, change, headline, optimum_words
@@ -14,11 +15,12 @@ from analyzer.units import duration, share
 
 def render(sweeps: tuple[Sweep, ...]) -> str:
     """The sweeps as GitHub's and GitLab's markdown, the verdict first."""
+    sweeps = safe(sweeps)
     changed = change(sweeps)
     parts = [f"**{text(changed)}**"] if changed else []
     for sweep in sweeps:
         parts += _one(sweep)
-    return "\n\n".join(parts) + "\n"
+    return document(parts)
 
 
 def _one(sweep: Sweep) -> Iterator[str]:

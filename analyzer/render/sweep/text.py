@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import textwrap
+from collections.abc import Iterator
 
-from rich.console import Console, Group, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from analyzer.render.console import printed
+from analyzer.render.safe import safe
 from analyzer.sweep.optimum import DegreeResult, Objective, ScalingVerdict
 from analyzer.sweep.past_optimum import UNEXPLAINED, PastOptimum
 from analyzer.sweep.point import TERMS, Point
@@ -32,22 +34,20 @@ def render(sweeps: tuple[Sweep, ...], width: int = 80, *, color: bool = False) -
         width: columns; 80 fit.
         color: ANSI colours.
     """
-    out = io.StringIO()
-    console = Console(
-        file=out, width=width, force_terminal=color, no_color=not color, highlight=False, emoji=False, markup=False
-    )
+    return printed(_parts(safe(sweeps), width), width, color=color)
+
+
+def _parts(sweeps: tuple[Sweep, ...], width: int) -> Iterator[RenderableType]:
     changed = change(sweeps)
     if changed:
-        console.print(Text(changed, style="bold"))
-        console.print()
+        yield from (Text(changed, style="bold"), Text())
     for at, part in enumerate(sweeps):
         if at:
-            console.print()
-        console.print(_one(part, width))
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+            yield Text()
+        yield from _one(part, width)
 
 
-def _one(sweep: Sweep, width: int) -> RenderableType:
+def _one(sweep: Sweep, width: int) -> list[RenderableType]:
     parts: list[RenderableType] = [Text(headline(sweep), style="bold")]
     others = [other for other in sweep.others if other.kind is not ScalingVerdict.CANNOT_TELL]
     parts += [Text(f"{OBJECTIVES[other.objective]}: {optimum_words(sweep, other)}") for other in others]
@@ -65,7 +65,7 @@ def _one(sweep: Sweep, width: int) -> RenderableType:
         )
     parts += [_hanging(line, width) for gain in sweep.gains for line in balance(sweep, gain).splitlines()]
     parts += [_hanging(f"! {note}", width, style="yellow") for note in sweep.notes]
-    return Group(*parts)
+    return parts
 
 
 def _hanging(line: str, width: int, style: str = "") -> Text:
@@ -163,12 +163,18 @@ def balance(sweep: Sweep, gain: PastOptimum) -> str:
     """
     title = f"{sweep.name(gain.against)} → {sweep.name(gain.degree)}{_UNITS[sweep.scaling.objective]}"
     if gain.compute_saved_ns is None and gain.eaten_by == UNEXPLAINED:
-        return f"{title}: {gain.mechanism}"
+        return _one_line(f"{title}: {gain.mechanism}")
     changes = [] if gain.compute_saved_ns is None else [f"compute {_change(-gain.compute_saved_ns)}"]
     changes += [f"{term} {_change(time_ns)}" for term, time_ns in gain.added_ns.items()]
     why = gain.mechanisms or {gain.eaten_by: gain.mechanism}
     lines = [f"{title}: {', '.join(changes)}; in all {_change(gain.lost_ns)}"]
-    return "\n".join(lines + [f"  {term}: {text}" for term, text in why.items()])
+    lines += [f"  {term}: {text}" for term, text in why.items()]
+    return "\n".join(map(_one_line, lines))
+
+
+def _one_line(text: str) -> str:
+    """Names may hold ends of lines."""
+    return " ".join(text.splitlines())
 
 
 def _change(time_ns: float) -> str:

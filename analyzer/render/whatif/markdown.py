@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from analyzer.render.compare.markdown import fold, table
-from analyzer.render.formats.markdown import code, text
+from analyzer.render.formats.markdown import code, document, text
+from analyzer.render.safe import safe
 from analyzer.render.whatif.text import BOUNDS, SCALES, origin
 from analyzer.units import duration
 from analyzer.whatif.foresight import DIMENSION, Foresight
@@ -11,6 +12,7 @@ from analyzer.whatif.foresight import DIMENSION, Foresight
 
 def render(found: Foresight) -> str:
     """The answer as GitHub's and GitLab's markdown."""
+    found = safe(found)
     name = f"{DIMENSION.upper()}{found.expectation.degree}"
     parts = [f"**{text(found.expectation.sentence(name))}**", text(origin(found))]
     if found.expectation.notes:
@@ -24,4 +26,4 @@ def render(found: Foresight) -> str:
         for part, then_ns in found.classes
     ]
     parts.append(fold("Classes of the step", table(("class", "now", f"at {name}", "with the degree"), rows)))
-    return "\n\n".join(parts) + "\n"
+    return document(parts)

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from analyzer.render.console import printed
+from analyzer.render.safe import safe
 from analyzer.units import duration
 from analyzer.whatif.foresight import DIMENSION, Foresight
 from analyzer.whatif.time_classes import ScalingBehavior
@@ -37,7 +38,7 @@ def render(found: Foresight, width: int = 80, *, color: bool = False) -> str:
         width: columns; 80 fit.
         color: ANSI colours.
     """
-    return printed(_parts(found), width, color=color)
+    return printed(_parts(safe(found)), width, color=color)
 
 
 def _parts(found: Foresight) -> Iterator[RenderableType]:
