@@ -45,11 +45,11 @@ EXCESS = 0.10
     Example("equal work", "rank 0 stream 7   GGGGGGGGAAAA\nrank 1 stream 7   GGGGGGGGAAAA", found=False),
 )
 def check(run: Run) -> Iterator[Finding]:
-    parts = [part for part in breakdown(run) if part.window.total_ns]
+    rank_splits = [rank_split for rank_split in breakdown(run) if rank_split.window.total_ns]
     stages = run.layout.sizes.get("pp", 1) > 1
-    if run.workload.is_split_by_role or stages or len(parts) < 2:  # noqa: PLR2004 (one has nobody to differ from)
+    if run.workload.is_split_by_role or stages or len(rank_splits) < 2:  # noqa: PLR2004 (one has nobody to differ from)
         return
-    shares = {part.rank: part.compute.total_ns / part.window.total_ns for part in parts}
+    shares = {rank_split.rank: rank_split.compute.total_ns / rank_split.window.total_ns for rank_split in rank_splits}
     mean = sum(shares.values()) / len(shares)
     busiest = max(shares, key=lambda rank: shares[rank])
     if mean == 0 or shares[busiest] < (1 + EXCESS) * mean:

@@ -66,7 +66,7 @@ NOTABLE = 0.05
     ),
 )
 def check(run: Run) -> Iterator[Finding]:
-    windows_ns = {part.rank: part.window.total_ns for part in breakdown(run)}
+    windows_ns = {rank_split.rank: rank_split.window.total_ns for rank_split in breakdown(run)}
     for row in stages(run):
         if row.imbalance_share < NOTABLE:
             continue

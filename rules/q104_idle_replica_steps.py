@@ -74,18 +74,18 @@ IDLE = "idle"
 def check(run: Run) -> Iterator[Finding]:
     if run.layout.sizes.get("dp", 1) == 1:
         return
-    found = [(rank, rank.phase.where(lambda word: word == IDLE)) for rank in steps(run) if len(rank)]
-    idle = [(float(rows.mean()), int(rank.span_ns[rows].sum()), rank.rank) for rank, rows in found]
-    if not any(0 < part < 1 for part, *_ in idle):
+    idle_rows = [(rank, rank.phase.where(lambda word: word == IDLE)) for rank in steps(run) if len(rank)]
+    idle = [(float(rows.mean()), int(rank.span_ns[rows].sum()), rank.rank) for rank, rows in idle_rows]
+    if not any(0 < idle_share < 1 for idle_share, *_ in idle):
         return
     worst, _, rank = max(idle)
     lost_ns = sum(time_ns for _, time_ns, _ in idle) // len(run.traces)
     if worst < NOTABLE or lost_ns < LEAST_LOST * mean_window_ns(run):
         return
-    where = tuple(number for part, _, number in idle if part >= NOTABLE)
+    where = tuple(number for idle_share, _, number in idle if idle_share >= NOTABLE)
     yield Finding(
         f"rank {rank} holds no request in {share(worst)} of its steps and runs them to keep step with the others; "
-        f"the mean replica in {share(float(np.mean([part for part, *_ in idle])))}",
+        f"the mean replica in {share(float(np.mean([idle_share for idle_share, *_ in idle])))}",
         Severity.WARNING,
         Basis.MEASURED,
         Evidence(where),

@@ -75,7 +75,7 @@ def check(run: Run) -> Iterator[Finding]:
     parts = [f"the CPUs of {_named(bound)}"] if bound else []
     parts += [f"most memory of {_named(held)}"] if held else []
     copies = cost(run, exposed(Kind.MOVEMENT, "copy_htod", "copy_dtoh")).share
-    launches = cost(run, lambda part: part.causes[Cause.HOST_LAUNCH].total_ns).share
+    launches = cost(run, lambda rank_split: rank_split.causes[Cause.HOST_LAUNCH].total_ns).share
     yield Finding(
         f"{' and '.join(parts)} are on another socket than the device: host copies ({share(copies)} of the window) "
         f"and launches ({share(launches)}) cross it, the gain lies between nil and that",

@@ -71,14 +71,14 @@ def check(run: Run) -> Iterator[Finding]:
         activities = trace.activities
         small = (activities.size_bytes != ABSENT) & (activities.size_bytes <= SMALL_BYTES)
         for direction in DIRECTIONS:
-            fits = small & activities.subclass.where(lambda word, own=direction: word == own)  # type: ignore[misc]
+            fits = small & activities.subclass.where(lambda word, direction=direction: word == direction)  # type: ignore[misc]
             if not np.any(fits):
                 continue
-            found = chains(activities, fits, at_least=MANY, gap_ns=PAUSE_NS)
-            saved = beyond_the_longest(trace, found, gaps=True, nearer=(Kind.COMPUTE, Kind.COMMUNICATION))
+            copy_chains = chains(activities, fits, at_least=MANY, gap_ns=PAUSE_NS)
+            saved = beyond_the_longest(trace, copy_chains, gaps=True, nearer=(Kind.COMPUTE, Kind.COMMUNICATION))
             lost_ns += saved.total_ns
-            calls, runs = calls + found.rows.size, runs + found.count
-            moved_bytes += int(activities.size_bytes[found.rows].sum())
+            calls, runs = calls + copy_chains.rows.size, runs + copy_chains.count
+            moved_bytes += int(activities.size_bytes[copy_chains.rows].sum())
             spans += longest(saved, 1)
     window_ns = mean_window_ns(run) * len(run.traces)
     if not window_ns or lost_ns < NOTABLE * window_ns:

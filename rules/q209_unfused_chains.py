@@ -55,7 +55,7 @@ GRAVE = 0.15
     Example("a norm after each product", "rank 0 stream 7   GGGGNGGGGNGGGGN", found=False),
 )
 def check(run: Run) -> Iterator[Finding]:
-    lost_ns, kernels, found_chains = 0, 0, 0
+    lost_ns, kernels, chain_count = 0, 0, 0
     spans: list[tuple[int, int]] = []
     names: set[str] = set()
     traces = [trace for trace in run.traces if trace.origin.device != "cpu"]
@@ -63,18 +63,18 @@ def check(run: Run) -> Iterator[Finding]:
         pointwise = trace.activities.subclass.where(lambda word: word in POINTWISE)
         if not np.any(pointwise):
             continue
-        found = chains(trace.activities, pointwise, at_least=MANY, gap_ns=PAUSE_NS)
-        rest = ~np.isin(np.arange(len(trace.activities)), found.rows)
-        saved = beyond_the_longest(trace, found, gaps=False, nearer=()) - trace.activities.take(rest).union()
+        kernel_chains = chains(trace.activities, pointwise, at_least=MANY, gap_ns=PAUSE_NS)
+        rest = ~np.isin(np.arange(len(trace.activities)), kernel_chains.rows)
+        saved = beyond_the_longest(trace, kernel_chains, gaps=False, nearer=()) - trace.activities.take(rest).union()
         lost_ns += saved.total_ns
-        kernels, found_chains = kernels + found.rows.size, found_chains + found.count
+        kernels, chain_count = kernels + kernel_chains.rows.size, chain_count + kernel_chains.count
         spans += longest(saved, 1)
-        names |= set(trace.activities.name.take(found.rows).tolist())
+        names |= set(trace.activities.name.take(kernel_chains.rows).tolist())
     window_ns = mean_window_ns(run) * len(run.traces)
     if not window_ns or lost_ns < NOTABLE * window_ns:
         return
     yield Finding(
-        f"{kernels:,} pointwise kernels in {found_chains:,} chains: fused, they could save up to "
+        f"{kernels:,} pointwise kernels in {chain_count:,} chains: fused, they could save up to "
         f"{share(lost_ns / window_ns)} of the window",
         Severity.WARNING if lost_ns >= GRAVE * window_ns else Severity.INFO,
         Basis.DERIVED,

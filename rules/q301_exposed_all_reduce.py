@@ -58,13 +58,13 @@ def check(run: Run) -> Iterator[Finding]:
     lost = cost(run, exposed(Kind.COMMUNICATION, *REDUCTIONS))
     if lost.share < NOTABLE:
         return
-    worst = max(breakdown(run), key=lambda part: part.communication.total_ns)
-    told = is_told(run, *REDUCTIONS)
-    whose = "" if told else ", waiting for peers not told apart"
+    worst = max(breakdown(run), key=lambda rank_split: rank_split.communication.total_ns)
+    waiting_told = is_told(run, *REDUCTIONS)
+    whose = "" if waiting_told else ", waiting for peers not told apart"
     yield Finding(
         f"reductions take {share(lost.share)} of the window with no compute beside them{whose}",
         Severity.WARNING,
-        Basis.MEASURED if told else Basis.DERIVED,
+        Basis.MEASURED if waiting_told else Basis.DERIVED,
         Evidence((worst.rank,), longest(worst.communication), REDUCTIONS),
         (
             "Fuse it with the norm that follows (fuse_allreduce_rms, --enable-flashinfer-allreduce-fusion).",

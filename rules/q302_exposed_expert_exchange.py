@@ -58,13 +58,13 @@ def check(run: Run) -> Iterator[Finding]:
     lost = cost(run, exposed(Kind.COMMUNICATION, *WITH_SETUP))
     if lost.share < NOTABLE:
         return
-    told = is_told(run, *WITH_SETUP)
-    whose = "" if told else ", waiting for peers not told apart"
-    worst = max(breakdown(run), key=lambda part: part.communication.total_ns)
+    waiting_told = is_told(run, *WITH_SETUP)
+    whose = "" if waiting_told else ", waiting for peers not told apart"
+    worst = max(breakdown(run), key=lambda rank_split: rank_split.communication.total_ns)
     yield Finding(
         f"dispatch and combine take {share(lost.share)} of the window with no compute beside them{whose}",
         Severity.WARNING,
-        Basis.MEASURED if told else Basis.DERIVED,
+        Basis.MEASURED if waiting_told else Basis.DERIVED,
         Evidence((worst.rank,), longest(worst.communication), EXCHANGES),
         (
             "Overlap two half batches (vLLM: --enable-dbo, SGLang: --enable-two-batch-overlap).",

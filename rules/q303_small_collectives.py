@@ -70,13 +70,13 @@ def check(run: Run) -> Iterator[Finding]:
     window_ns = mean_window_ns(run)
     if calls < MANY or exposed_ns < NOTABLE * window_ns:
         return
-    told = is_told(run, *(row.kind for row in small))
-    waiting = ", waiting for peers left out" if told else ", waiting for peers not told apart"
+    waiting_told = is_told(run, *(row.kind for row in small))
+    waiting = ", waiting for peers left out" if waiting_told else ", waiting for peers not told apart"
     largest = max(row.message_bytes or 0 for row in small)
     yield Finding(
         f"{calls:,} collectives of at most {size(largest)} take {share(exposed_ns / window_ns)} of the window{waiting}",
         Severity.WARNING,
-        Basis.MEASURED if told else Basis.DERIVED,
+        Basis.MEASURED if waiting_told else Basis.DERIVED,
         Evidence(run.ranks, names=tuple(dict.fromkeys(name for row in small for name in row.names))),
         (
             "Send small tensors together, or raise the batch so that a call serves more tokens.",

@@ -88,7 +88,7 @@ def check(run: Run) -> Iterator[Finding]:
             f"{ranks(late.ranks)} (chance {share(late.chance)}), by {duration(late.median_late_ns)}{does}{kernel}",
             Severity.WARNING,
             Basis.MEASURED,
-            Evidence((late.rank,), names=tuple(part.name for part in late.reasons if part.name)),
+            Evidence((late.rank,), names=tuple(late_reason.name for late_reason in late.reasons if late_reason.name)),
             (
                 f"Compare device clocks and power of rank {late.rank} with the others (nvidia-smi -q -d PERFORMANCE).",
                 "Swap its device: if the lateness moves with it, it is the hardware, else the work.",

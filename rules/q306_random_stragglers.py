@@ -70,17 +70,21 @@ def check(run: Run) -> Iterator[Finding]:
         return
     window_ns = mean_window_ns(run)
     persistent = {late.ranks for late in late_ranks(run) if late.is_persistent}
-    for part in waits(run).groups:
-        lost_ns = int(part.wait_ns.sum()) // len(run.traces)
-        told = part.is_by_arrival and part.verdict is not WaitVerdict.INCONCLUSIVE and len(part.group) >= FEWEST_CALLS
-        if not told or part.group.ranks in persistent or lost_ns < NOTABLE * window_ns:
+    for group_waits in waits(run).groups:
+        lost_ns = int(group_waits.wait_ns.sum()) // len(run.traces)
+        is_conclusive = (
+            group_waits.is_by_arrival
+            and group_waits.verdict is not WaitVerdict.INCONCLUSIVE
+            and len(group_waits.group) >= FEWEST_CALLS
+        )
+        if not is_conclusive or group_waits.group.ranks in persistent or lost_ns < NOTABLE * window_ns:
             continue
         yield Finding(
-            f"ranks {ranks(part.group.ranks)} wait {share(lost_ns / window_ns)} of the window for whichever comes last "
-            f"to {len(part.group):,} collectives, and no rank is late persistently",
+            f"ranks {ranks(group_waits.group.ranks)} wait {share(lost_ns / window_ns)} of the window for whichever "
+            f"comes last to {len(group_waits.group):,} collectives, and no rank is late persistently",
             Severity.WARNING,
             Basis.MEASURED,
-            Evidence(part.group.ranks, names=part.group.kinds),
+            Evidence(group_waits.group.ranks, names=group_waits.group.kinds),
             (
                 "Look for what delays any rank now and then: other load on its cores, garbage collection, power caps.",
                 "Meet less often: fewer collectives a step, or a lower degree.",

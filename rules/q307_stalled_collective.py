@@ -64,13 +64,13 @@ NOTABLE = 0.02
 )
 def check(run: Run) -> Iterator[Finding]:
     window_ns = mean_window_ns(run)
-    found = [(*stall, at) for at, trace in enumerate(run.traces) for stall in _stalls(trace)]
-    if not found:
+    stalls = [(*stall, trace_index) for trace_index, trace in enumerate(run.traces) for stall in _stalls(trace)]
+    if not stalls:
         return
-    excess_ns, row, equals, at = max(found)
+    excess_ns, row, equals, trace_index = max(stalls)
     if excess_ns < NOTABLE * window_ns:
         return
-    trace, waited_ns = run.traces[at], int(wait_columns(run)[at][row])
+    trace, waited_ns = run.traces[trace_index], int(wait_columns(run)[trace_index][row])
     work = trace.activities
     length_ns = int(work.duration_ns[row])
     waiting = f", {share(waited_ns / length_ns)} of it waiting for the last rank" if waited_ns else ""
@@ -108,7 +108,7 @@ def _equals(trace: Trace) -> Iterator[Integers]:
     rows = np.flatnonzero(is_call)
     keys = np.stack((work.name.codes[rows], message_bytes(trace)[rows]), axis=1)
     _, which = np.unique(keys, axis=0, return_inverse=True)
-    for at in range(int(which.max(initial=-1)) + 1):
-        own = rows[which.ravel() == at]
-        if own.size >= FEWEST_EQUALS:
-            yield own
+    for key_index in range(int(which.max(initial=-1)) + 1):
+        equals = rows[which.ravel() == key_index]
+        if equals.size >= FEWEST_EQUALS:
+            yield equals

@@ -40,7 +40,7 @@ from analyzer.units import count, ranks, share
 
 NOTABLE = 0.05
 """Of the window; below it the network does not matter."""
-_FOUR = "layout tp=4\n" + "\n".join(f"rank {at} stream 7   GGGGAAAA" for at in range(4))
+_FOUR = "layout tp=4\n" + "\n".join(f"rank {rank} stream 7   GGGGAAAA" for rank in range(4))
 
 
 @rule(

@@ -50,14 +50,14 @@ _THREE_PAIRS = "links 0-1=NV4 2-3=NV4 4-5=NV4\nnodes a a a a a a\ngroups 0-1 2-3
     Example(
         "one pair of three is slower",
         _THREE_PAIRS
-        + "\n".join(f"rank {at} stream 7   GGGGAAAA" for at in range(4))
+        + "\n".join(f"rank {rank} stream 7   GGGGAAAA" for rank in range(4))
         + "\n"
-        + "\n".join(f"rank {at} stream 7   GGGGAAAAAAAA" for at in (4, 5)),
+        + "\n".join(f"rank {rank} stream 7   GGGGAAAAAAAA" for rank in (4, 5)),
         found=True,
     ),
     Example(
         "three equal pairs",
-        _THREE_PAIRS + "\n".join(f"rank {at} stream 7   GGGGAAAA" for at in range(6)),
+        _THREE_PAIRS + "\n".join(f"rank {rank} stream 7   GGGGAAAA" for rank in range(6)),
         found=False,
     ),
 )
@@ -81,13 +81,13 @@ def _odd(rows: list[tuple[Traffic, LinkUse]], window_ns: int) -> Iterator[Findin
         )
     for row, use in rows:
         others = median(other.transfer_ns or 0 for _, other in rows if other is not use)
-        own = use.transfer_ns or 0
-        if not use.is_graded or own <= SLOWER * others:
+        transfer_ns = use.transfer_ns or 0
+        if not use.is_graded or transfer_ns <= SLOWER * others:
             continue
         message = f" of {size(use.message_bytes)}" if use.message_bytes else ""
-        cost_ns = min(round((own - others) * row.count), row.exposed_ns)
+        cost_ns = min(round((transfer_ns - others) * row.count), row.exposed_ns)
         yield Finding(
-            f"{use.kind}{message} of ranks {ranks(use.ranks)} takes {duration(own)} without waiting, "
+            f"{use.kind}{message} of ranks {ranks(use.ranks)} takes {duration(transfer_ns)} without waiting, "
             f"{duration(others)} in the {len(rows) - 1} other groups: consistent with a slower link",
             Severity.INFO,
             Basis.DERIVED,

@@ -72,8 +72,8 @@ def check(run: Run) -> Iterator[Finding]:
             "save /metrics of router and workers before and after the load as metrics_before.prom and "
             "metrics_after.prom beside the traces; `shardscope routing` replays a request log",
         )
-    found = (counted.cached_tokens or 0) / counted.queried_tokens
-    if not SHARED < found < ENOUGH:
+    cached_share = (counted.cached_tokens or 0) / counted.queried_tokens
+    if not SHARED < cached_share < ENOUGH:
         return
     for policy in sorted(policies.keys() & set(BLIND)):
         workers = policies[policy]
@@ -81,7 +81,7 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         yield Finding(
             f"{policy} spreads {count(sum(workers.values()), 'request')} over {len(workers)} workers, which find "
-            f"{share(found)} of their prompt tokens in their caches",
+            f"{share(cached_share)} of their prompt tokens in their caches",
             Severity.INFO,
             Basis.MEASURED,
             Evidence(run.ranks, names=tuple(sorted(workers))),

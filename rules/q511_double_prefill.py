@@ -70,8 +70,10 @@ def check(run: Run) -> Iterator[Finding]:
     tokens = again_tokens(run, ranks)
     if not ranks or not tokens or run.workload.handover.fetched_tokens == 0:
         return
-    rows = [(part, prefilling(part, REMAINDER_TOKENS)) for part in steps(run) if part.rank in ranks]
-    lost_ns = sum(int(part.span_ns[own].sum()) for part, own in rows) // len(run.traces)
+    rows = [
+        (rank_steps, prefilling(rank_steps, REMAINDER_TOKENS)) for rank_steps in steps(run) if rank_steps.rank in ranks
+    ]
+    lost_ns = sum(int(rank_steps.span_ns[prefill_rows].sum()) for rank_steps, prefill_rows in rows) // len(run.traces)
     window_ns = mean_window_ns(run)
     yield Finding(
         f"{tokens:,} prompt tokens are computed by ranks that decode, {share(lost_ns / window_ns)} of the window",

@@ -75,13 +75,14 @@ def check(run: Run) -> Iterator[Finding]:
         return
     handed = ledger(pair)
     exposed_ns = sum(each.terms["transfer"] for each in handed)
-    part = exposed_ns / sum(each.total_ns for each in handed)
-    if part < NOTABLE:
+    exposed_share = exposed_ns / sum(each.total_ns for each in handed)
+    if exposed_share < NOTABLE:
         return
     cost_ns, window_ns = exposed_ns // len(pair.targets), mean_window_ns(run)
     worst = sorted(handed, key=lambda each: -each.terms["transfer"])[:3]
     yield Finding(
-        f"{duration(exposed_ns // len(handed))} of KV transfer a hand-over is hidden by nothing, {share(part)} of it",
+        f"{duration(exposed_ns // len(handed))} of KV transfer a hand-over is hidden by nothing, "
+        f"{share(exposed_share)} of it",
         Severity.WARNING,
         Basis.MEASURED,
         Evidence(

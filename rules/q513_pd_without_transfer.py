@@ -52,14 +52,19 @@ from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
     ),
 )
 def check(run: Run) -> Iterator[Finding]:
-    told, ranks = run.workload.handover, ranks_of(run, "decode")
-    if not ranks or told.messages or told.fetched_tokens != 0 or (told.computed_tokens or 0) <= REMAINDER_TOKENS:
+    handover, ranks = run.workload.handover, ranks_of(run, "decode")
+    if (
+        not ranks
+        or handover.messages
+        or handover.fetched_tokens != 0
+        or (handover.computed_tokens or 0) <= REMAINDER_TOKENS
+    ):
         return
     yield Finding(
-        f"{told.computed_tokens:,} prompt tokens are computed by a decode engine that was sent none",
+        f"{handover.computed_tokens:,} prompt tokens are computed by a decode engine that was sent none",
         Severity.WARNING,
         Basis.MEASURED,
-        Evidence(ranks, names=told.carriers),
+        Evidence(ranks, names=handover.carriers),
         (
             "Check the connector of both engines and that each reaches the other's side channel.",
             "Let the router hand the prefill engine's kv_transfer_params to the decode engine.",

@@ -57,15 +57,15 @@ from analyzer.units import count, rate, size
     ),
 )
 def check(run: Run) -> Iterator[Finding]:
-    told = run.workload.handover.counted
-    if told is None:
+    counted = run.workload.handover.counted
+    if counted is None:
         return
-    bound = transfer_bound(told)
+    bound = transfer_bound(counted)
     if bound.by != "descriptors" or bound.bytes_per_s is None:
         return
-    pieces = "" if told.descriptors is None else f" in {count(told.descriptors, 'descriptor')}"
+    pieces = "" if counted.descriptors is None else f" in {count(counted.descriptors, 'descriptor')}"
     yield Finding(
-        f"{size(told.size_bytes)} of KV{pieces} move at {rate(bound.bytes_per_s)}: {bound.why}",
+        f"{size(counted.size_bytes)} of KV{pieces} move at {rate(bound.bytes_per_s)}: {bound.why}",
         Severity.WARNING,
         bound.basis,
         Evidence(run.ranks, names=run.workload.handover.carriers),

@@ -54,10 +54,10 @@ NOTABLE = 0.15
 def check(run: Run) -> Iterator[Finding]:
     if all(trace.origin.device == "cpu" for trace in run.traces):
         return
-    lost = cost(run, lambda part: part.causes[Cause.HOST_LAUNCH].total_ns)
+    lost = cost(run, lambda rank_split: rank_split.causes[Cause.HOST_LAUNCH].total_ns)
     if lost.share < NOTABLE:
         return
-    worst = max(breakdown(run), key=lambda part: part.causes[Cause.HOST_LAUNCH].total_ns)
+    worst = max(breakdown(run), key=lambda rank_split: rank_split.causes[Cause.HOST_LAUNCH].total_ns)
     slowed = any("with_stack" in trace.origin.settings for trace in run.traces)
     yield Finding(
         f"the device waits {share(lost.share)} of the window for the host to launch"

@@ -44,8 +44,8 @@ from analyzer.units import share
 def check(run: Run) -> Iterator[Finding]:
     if run.workload.is_split_by_role or run.layout.sizes.get("pp", 1) > 1:
         return
-    added = cost(run, (lambda part: part.communication.total_ns) if _has_late_rank(run) else between_ranks)
-    computing = cost(run, lambda part: part.compute.total_ns)
+    added = cost(run, (lambda rank_split: rank_split.communication.total_ns) if _has_late_rank(run) else between_ranks)
+    computing = cost(run, lambda rank_split: rank_split.compute.total_ns)
     excess_ns = added.time_ns - computing.time_ns
     if excess_ns <= 0:
         return

@@ -21,11 +21,11 @@ NAMES = 5
 """Kernel names that are looked at one by one: those on which the late rank spends most more."""
 
 DOING: dict[str, Callable[[Breakdown], Callable[[Integers, Integers], Integers]]] = {
-    "compute": lambda part: part.term(Kind.COMPUTE).within,
-    "movement": lambda part: part.term(Kind.MOVEMENT).within,
-    "launch": lambda part: part.causes[Cause.HOST_LAUNCH].within,
-    "blocked": lambda part: part.causes[Cause.HOST_SYNC].within,
-    "stream": lambda part: part.causes[Cause.STREAM_WAIT].within,
+    "compute": lambda rank_split: rank_split.term(Kind.COMPUTE).within,
+    "movement": lambda rank_split: rank_split.term(Kind.MOVEMENT).within,
+    "launch": lambda rank_split: rank_split.causes[Cause.HOST_LAUNCH].within,
+    "blocked": lambda rank_split: rank_split.causes[Cause.HOST_SYNC].within,
+    "stream": lambda rank_split: rank_split.causes[Cause.STREAM_WAIT].within,
 }
 """What a rank can do between two collectives: compute, copy, wait for its host to launch or to be unblocked, or wait
 for another stream, an event or a dependency."""
@@ -69,18 +69,18 @@ class Approach:
     begun_ns: Floats
 
 
-def approach(run: Run, part: GroupWaits) -> Approach:
+def approach(run: Run, group_waits: GroupWaits) -> Approach:
     """Where each rank's own doing before each collective began and ended."""
-    group, common = part.group, clock(run)
+    group, common = group_waits.group, clock(run)
     begin = np.full(group.row.shape, ABSENT, np.int64)
     end = np.full(group.row.shape, ABSENT, np.int64)
     begun = np.full(group.row.shape, np.nan)
-    for place, at in enumerate(group.traces):
-        has = group.row[:, place] != ABSENT
-        rows = group.row[has, place]
-        end[has, place] = run.traces[at].activities.start_ns[rows]
-        begin[has, place] = _last_end(run.traces[at], rows)
-        begun[has, place] = common.to_reference(at, begin[has, place])
+    for column, trace_index in enumerate(group.traces):
+        has = group.row[:, column] != ABSENT
+        rows = group.row[has, column]
+        end[has, column] = run.traces[trace_index].activities.start_ns[rows]
+        begin[has, column] = _last_end(run.traces[trace_index], rows)
+        begun[has, column] = common.to_reference(trace_index, begin[has, column])
     return Approach(begin, end, begun)
 
 
@@ -94,35 +94,38 @@ def _last_end(trace: Trace, rows: Integers) -> Integers:
     return np.minimum(last, activities.start_ns[rows])
 
 
-def reasons(run: Run, part: GroupWaits, way: Approach, late: tuple[int, Mask]) -> tuple[Reason, ...]:
-    """What the rank at a place does longer than the others, largest excess first: each sort, kernels, and calls.
+def reasons(run: Run, group_waits: GroupWaits, way: Approach, late: tuple[int, Mask]) -> tuple[Reason, ...]:
+    """What the rank of a column does longer than the others, largest excess first: each sort, kernels, and calls.
 
     Args:
         run: the run.
-        part: the group.
+        group_waits: the group.
         way: its approach.
-        late: place of the rank, and bool[k]: the calls it is last in.
+        late: column of the rank, and bool[k]: the calls it is last in.
     """
-    place, mine = late
-    whole = np.flatnonzero((part.group.row != ABSENT).all(axis=1))
+    column, mine = late
+    whole = np.flatnonzero((group_waits.group.row != ABSENT).all(axis=1))
     chosen = mine[whole]
     if whole.size == 0 or not chosen.any():
         return ()
     view = _View(
-        place=place,
+        column=column,
         chosen=chosen,
-        late=_apart(part.start_ns[whole]),
+        late=_apart(group_waits.start_ns[whole]),
         begin_ns=way.begin_ns[whole],
         end_ns=way.end_ns[whole],
-        own_ns=float(np.mean(_against(part.start_ns[whole] - way.begun_ns[whole], place)[chosen])),
+        own_ns=float(np.mean(_against(group_waits.start_ns[whole] - way.begun_ns[whole], column)[chosen])),
     )
-    parts = breakdown(run)
-    found = []
+    rank_splits = breakdown(run)
+    candidates = []
     for word, of in DOING.items():
-        columns = [of(parts[at])(view.begin_ns[:, j], view.end_ns[:, j]) for j, at in enumerate(part.group.traces)]
-        found.append(_reason(view, (word, "", ""), np.stack(columns, axis=1).astype(np.float64), None))
-    found += [*_kernels(run, part, view), *_blocking(run, part, view)]
-    longer = [reason for reason in found if reason.excess_ns > 0]
+        columns = [
+            of(rank_splits[trace_index])(view.begin_ns[:, j], view.end_ns[:, j])
+            for j, trace_index in enumerate(group_waits.group.traces)
+        ]
+        candidates.append(_reason(view, (word, "", ""), np.stack(columns, axis=1).astype(np.float64), None))
+    candidates += [*_kernels(run, group_waits, view), *_blocking(run, group_waits, view)]
+    longer = [reason for reason in candidates if reason.excess_ns > 0]
     return tuple(sorted(longer, key=lambda reason: (-reason.excess_ns, reason.name != "")))
 
 
@@ -130,7 +133,7 @@ def reasons(run: Run, part: GroupWaits, way: Approach, late: tuple[int, Mask]) -
 class _View:
     """The calls that all ranks show: whose reasons, in which calls, how late each rank comes, and their approaches."""
 
-    place: int
+    column: int
     chosen: Mask
     late: Floats
     begin_ns: Integers
@@ -144,15 +147,15 @@ def _apart(table: Floats) -> Floats:
     return apart
 
 
-def _against(table: Floats, place: int) -> Floats:
+def _against(table: Floats, column: int) -> Floats:
     """float64[k]: one rank less the mean of the others."""
-    others = np.delete(table, place, axis=1)
-    against: Floats = table[:, place] - others.mean(axis=1)
+    others = np.delete(table, column, axis=1)
+    against: Floats = table[:, column] - others.mean(axis=1)
     return against
 
 
 def _reason(view: _View, what: tuple[str, str, str], spent: Floats, calls: Floats | None) -> Reason:
-    excess = float(np.mean(_against(spent, view.place)[view.chosen]))
+    excess = float(np.mean(_against(spent, view.column)[view.chosen]))
     longer = _apart(spent)
     steady = not longer.any() or not view.late.any()
     return Reason(
@@ -162,57 +165,58 @@ def _reason(view: _View, what: tuple[str, str, str], spent: Floats, calls: Float
         excess_ns=round(excess),
         share=excess / view.own_ns if view.own_ns > 0 else float("nan"),
         correlation=float("nan") if steady else float(np.corrcoef(view.late.ravel(), longer.ravel())[0, 1]),
-        more_calls=0.0 if calls is None else float(np.mean(_against(calls, view.place)[view.chosen])),
+        more_calls=0.0 if calls is None else float(np.mean(_against(calls, view.column)[view.chosen])),
     )
 
 
-def _kernels(run: Run, part: GroupWaits, view: _View) -> list[Reason]:
+def _kernels(run: Run, group_waits: GroupWaits, view: _View) -> list[Reason]:
     """The compute kernels on which the late rank spends most more, by name."""
     totals: list[dict[str, int]] = []
-    places: list[tuple[Activities, Integers]] = []
-    for column, at in enumerate(part.group.traces):
-        activities = run.traces[at].activities
+    calls_of_rank: list[tuple[Activities, Integers]] = []
+    for column, trace_index in enumerate(group_waits.group.traces):
+        activities = run.traces[trace_index].activities
         call = _call_of(activities, view.begin_ns[:, column], view.end_ns[:, column])
         inside = np.flatnonzero((call != ABSENT) & (activities.kind == Kind.COMPUTE))
         inside = inside[view.chosen[call[inside]]]
         spent = np.zeros(len(activities.name.values), np.int64)
         np.add.at(spent, activities.name.codes[inside], activities.duration_ns[inside])
         totals.append({activities.name.values[code]: int(spent[code]) for code in np.flatnonzero(spent)})
-        places.append((activities, call))
-    mine = totals[view.place]
-    others = [total for column, total in enumerate(totals) if column != view.place]
+        calls_of_rank.append((activities, call))
+    mine = totals[view.column]
+    others = [total for column, total in enumerate(totals) if column != view.column]
     more = {name: ns - sum(total.get(name, 0) for total in others) / len(others) for name, ns in mine.items()}
     names = sorted((name for name in more if more[name] > 0), key=lambda name: -more[name])[:NAMES]
-    return [_kernel(view, name, places) for name in names]
+    return [_kernel(view, name, calls_of_rank) for name in names]
 
 
-def _kernel(view: _View, name: str, places: list[tuple[Activities, Integers]]) -> Reason:
+def _kernel(view: _View, name: str, calls_of_rank: list[tuple[Activities, Integers]]) -> Reason:
     """One name's time and calls before each collective on each rank."""
     size = len(view.begin_ns)
-    spent, calls = np.zeros((size, len(places))), np.zeros((size, len(places)))
-    for column, (activities, call) in enumerate(places):
+    spent, calls = np.zeros((size, len(calls_of_rank))), np.zeros((size, len(calls_of_rank)))
+    for column, (activities, call) in enumerate(calls_of_rank):
         rows = np.flatnonzero((call != ABSENT) & activities.name.where(lambda value: value == name))
         spent[:, column] = np.bincount(call[rows], activities.duration_ns[rows], size)
         calls[:, column] = np.bincount(call[rows], minlength=size)
-    activities, _ = places[view.place]
+    activities, _ = calls_of_rank[view.column]
     pattern = activities.patterns[activities.name.values.index(name)]
     return _reason(view, ("compute", name, UNCLASSIFIED if pattern is None else pattern.subclass), spent, calls)
 
 
-def _blocking(run: Run, part: GroupWaits, view: _View) -> list[Reason]:
+def _blocking(run: Run, group_waits: GroupWaits, view: _View) -> list[Reason]:
     """The calls in which its host is blocked longer than the others', by name."""
-    parts, traces = breakdown(run), [run.traces[at] for at in part.group.traces]
+    rank_splits, traces = breakdown(run), [run.traces[trace_index] for trace_index in group_waits.group.traces]
     names = {name for trace in traces for name in trace.calls.name.values if BLOCKING_CALL.search(name)}
-    found = []
+    blocking = []
     for name in sorted(names):
         columns = [
-            (trace.calls.take(trace.calls.name.where(name.__eq__)).union() & parts[at].causes[Cause.HOST_SYNC]).within(
-                view.begin_ns[:, place], view.end_ns[:, place]
-            )
-            for place, (at, trace) in enumerate(zip(part.group.traces, traces, strict=True))
+            (
+                trace.calls.take(trace.calls.name.where(name.__eq__)).union()
+                & rank_splits[trace_index].causes[Cause.HOST_SYNC]
+            ).within(view.begin_ns[:, column], view.end_ns[:, column])
+            for column, (trace_index, trace) in enumerate(zip(group_waits.group.traces, traces, strict=True))
         ]
-        found.append(_reason(view, ("blocked", name, ""), np.stack(columns, axis=1).astype(np.float64), None))
-    return found
+        blocking.append(_reason(view, ("blocked", name, ""), np.stack(columns, axis=1).astype(np.float64), None))
+    return blocking
 
 
 def _call_of(activities: Activities, begin_ns: Integers, end_ns: Integers) -> Integers:

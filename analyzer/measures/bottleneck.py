@@ -62,18 +62,18 @@ def limits(run: Run) -> tuple[Limited, ...]:
 
 def says(run: Run) -> str:
     """Whether the link is the bottleneck, in one sentence; "" where that cannot be told."""
-    found = limits(run)
-    notable = [part for part in found if part.limit is not Limit.LITTLE]
+    limited_rows = limits(run)
+    notable = [row for row in limited_rows if row.limit is not Limit.LITTLE]
     if not notable:
-        return f"the link is not the bottleneck: {found[0].why}" if found else ""
-    slow = next((part for part in notable if part.limit is Limit.SLOW), None)
+        return f"the link is not the bottleneck: {limited_rows[0].why}" if limited_rows else ""
+    slow = next((row for row in notable if row.limit is Limit.SLOW), None)
     if slow:
         return f"slower than its like: {slow.why}; congestion looks the same"
-    if any(part.limit is Limit.UNKNOWN for part in notable):
+    if any(row.limit is Limit.UNKNOWN for row in notable):
         return ""
-    if all(part.limit in NOT_THE_LINK for part in notable):
+    if all(row.limit in NOT_THE_LINK for row in notable):
         return f"the link is not the bottleneck: {notable[0].why}"
-    at_speed = next(part for part in notable if part.limit is Limit.SPEED)
+    at_speed = next(row for row in notable if row.limit is Limit.SPEED)
     return f"the link is as fast as its like: {at_speed.why}; only fewer bytes or a nearer rung would shorten it"
 
 
@@ -97,9 +97,9 @@ def speed_says(use: LinkUse) -> str:
 
 def _limited(run: Run, row: Traffic, use: LinkUse, window_ns: int) -> Limited:
     waiting = group_waiting(run, row)
-    part = row.exposed_ns / window_ns if window_ns else 0.0
-    if part < NOTABLE:
-        return Limited(use, Limit.LITTLE, f"{row.kind} takes {share(part)} of the window")
+    window_share = row.exposed_ns / window_ns if window_ns else 0.0
+    if window_share < NOTABLE:
+        return Limited(use, Limit.LITTLE, f"{row.kind} takes {share(window_share)} of the window")
     if waiting and waiting.verdict is WaitVerdict.SKEW:
         waited = waiting.wait_ns / max(waiting.wait_ns + waiting.transfer_ns, 1)
         return Limited(use, Limit.WAITING, f"{share(waited)} of the time in {row.kind} is waiting for the last rank")

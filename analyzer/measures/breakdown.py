@@ -132,11 +132,11 @@ def _owned(activities: Activities, terms: dict[Kind, Intervals], wait_ns: Intege
 
 def _by_subclass(activities: Activities, owned_ns: Integers) -> dict[tuple[Kind, str], int]:
     """Exclusive time of each subclass."""
-    found: dict[tuple[Kind, str], int] = {}
+    subclass_ns: dict[tuple[Kind, str], int] = {}
     kinds, subclasses = activities.kind, activities.subclass
     for kind in (Kind.COMPUTE, Kind.COMMUNICATION, Kind.MOVEMENT):
         rows = np.flatnonzero(kinds == kind)
         sums = np.zeros(len(subclasses.values), np.int64)
         np.add.at(sums, subclasses.codes[rows], owned_ns[rows])
-        found.update({(kind, subclasses.values[code]): int(sums[code]) for code in np.flatnonzero(sums)})
-    return found
+        subclass_ns.update({(kind, subclasses.values[code]): int(sums[code]) for code in np.flatnonzero(sums)})
+    return subclass_ns

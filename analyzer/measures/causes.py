@@ -58,14 +58,14 @@ def causes(trace: Trace, idle: Intervals) -> dict[Cause, Intervals]:
         return _without_device(trace, idle)
     waiting_entries = trace.activities.busy(Kind.SYNC) & idle
     gaps = _gaps(trace, idle - waiting_entries)
-    own = gaps.known & ~gaps.same_launch
+    own_launch = gaps.known & ~gaps.same_launch
     unlaunched_until = np.clip(gaps.launch_ns, gaps.start_ns, gaps.end_ns)
     launching_until = np.clip(gaps.launched_ns + LAUNCH_LATENCY_NS, unlaunched_until, gaps.end_ns)
-    device = Intervals.from_arrays(launching_until[own], gaps.end_ns[own]) | Intervals.from_arrays(
+    device = Intervals.from_arrays(launching_until[own_launch], gaps.end_ns[own_launch]) | Intervals.from_arrays(
         gaps.start_ns[gaps.same_launch], gaps.end_ns[gaps.same_launch]
     )
-    launching = Intervals.from_arrays(unlaunched_until[own], launching_until[own])
-    blocked, between, late = _host_side(trace, gaps, own, unlaunched_until)
+    launching = Intervals.from_arrays(unlaunched_until[own_launch], launching_until[own_launch])
+    blocked, between, late = _host_side(trace, gaps, own_launch, unlaunched_until)
     unknown = Intervals.from_arrays(gaps.start_ns[~gaps.known], gaps.end_ns[~gaps.known])
     return {
         Cause.HOST_SYNC: blocked,
@@ -76,14 +76,16 @@ def causes(trace: Trace, idle: Intervals) -> dict[Cause, Intervals]:
     }
 
 
-def _host_side(trace: Trace, gaps: _Gaps, own: Mask, until_ns: Integers) -> tuple[Intervals, Intervals, Intervals]:
+def _host_side(
+    trace: Trace, gaps: _Gaps, own_launch: Mask, until_ns: Integers
+) -> tuple[Intervals, Intervals, Intervals]:
     """Time before the launch: blocked in a call, between steps, and the rest, by the thread that launched."""
     blocking = trace.calls.take(trace.calls.name.where(lambda name: BLOCKING_CALL.search(name) is not None))
     steps = working_annotations(trace)
     inside = steps.union()
     blocked = between = late = Intervals.empty()
-    for thread in np.unique(gaps.thread[own]):
-        rows = own & (gaps.thread == thread)
+    for thread in np.unique(gaps.thread[own_launch]):
+        rows = own_launch & (gaps.thread == thread)
         before = Intervals.from_arrays(gaps.start_ns[rows], until_ns[rows])
         in_call = before & blocking.take(blocking.lane == thread).union()
         rest = before - in_call

@@ -60,26 +60,26 @@ def chains(activities: Activities, fits: Mask, *, at_least: int, gap_ns: int) ->
     return Chains(order[kept].astype(np.int64), chain_of.astype(np.int64), int(distinct.size))
 
 
-def beyond_the_longest(trace: Trace, found: Chains, *, gaps: bool, nearer: Sequence[Kind]) -> Intervals:
+def beyond_the_longest(trace: Trace, rank_chains: Chains, *, gaps: bool, nearer: Sequence[Kind]) -> Intervals:
     """Time of the chains without the longest activity of each, where nothing nearer runs: what joining could save.
 
     Args:
         trace: whose chains they are.
-        found: its chains.
+        rank_chains: its chains.
         gaps: whether the pauses inside a chain count.
         nearer: terms that hide it.
     """
-    if not found.count:
+    if not rank_chains.count:
         return Intervals.empty()
     activities = trace.activities
-    start, end = activities.start_ns[found.rows], activities.end_ns[found.rows]
-    by_length = np.lexsort((start - end, found.chain_of))
-    longest = by_length[np.concatenate(([True], np.diff(found.chain_of[by_length]) > 0))]
+    start, end = activities.start_ns[rank_chains.rows], activities.end_ns[rank_chains.rows]
+    by_length = np.lexsort((start - end, rank_chains.chain_of))
+    longest = by_length[np.concatenate(([True], np.diff(rank_chains.chain_of[by_length]) > 0))]
     whole = Intervals.from_arrays(start, end)
     if gaps:
-        first, last = np.full(found.count, np.iinfo(np.int64).max), np.zeros(found.count, np.int64)
-        np.minimum.at(first, found.chain_of, start)
-        np.maximum.at(last, found.chain_of, end)
+        first, last = np.full(rank_chains.count, np.iinfo(np.int64).max), np.zeros(rank_chains.count, np.int64)
+        np.minimum.at(first, rank_chains.chain_of, start)
+        np.maximum.at(last, rank_chains.chain_of, end)
         whole = Intervals.from_arrays(first, last)
     saved = whole - Intervals.from_arrays(start[longest], end[longest])
     for kind in nearer:

@@ -69,10 +69,11 @@ def read_curves(table: str, size: str, *keys: str) -> dict[Key, TimeCurve]:
         size: column of sizes; times are in `time_us`. Several times of one size are taken at their median.
         keys: columns that tell one curve from another.
     """
-    found: dict[Key, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
+    times_of: dict[Key, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
     with (files("analyzer") / "data" / table).open(encoding="utf-8") as lines:
         for row in csv.DictReader(lines):
-            found[tuple(row[key] for key in keys)][float(row[size])].append(float(row["time_us"]) * 1e3)
+            times_of[tuple(row[key] for key in keys)][float(row[size])].append(float(row["time_us"]) * 1e3)
     return {
-        key: TimeCurve.of({at: float(np.median(times)) for at, times in sizes.items()}) for key, sizes in found.items()
+        key: TimeCurve.of({measured_size: float(np.median(times)) for measured_size, times in sizes.items()})
+        for key, sizes in times_of.items()
     }

@@ -120,15 +120,15 @@ def expected(call: Call, device_name: str, site: Hardware = NOTHING_STATED) -> E
     machine = platform(device_name) or ""
     if call.ranks < 2:  # noqa: PLR2004 (one rank has nobody to talk to)
         return None
-    own = {series.ranks: curve for series, curve in _own(call, device_name, site)}
-    curves = list(own.items()) or ([] if _is_stated(call, machine, site) else _curves(machine, call))
-    name = f"{machine or device_name} here" if own else machine
+    site_curves = {series.ranks: curve for series, curve in _own(call, device_name, site)}
+    curves = list(site_curves.items()) or ([] if _is_stated(call, machine, site) else _curves(machine, call))
+    name = f"{machine or device_name} here" if site_curves else machine
     link = _link(machine, call, site)
-    same = [found for ranks, found in curves if ranks == call.ranks]
+    same = [curve for ranks, curve in curves if ranks == call.ranks]
     if same:
         return _of_table(call, name, same[0])
     if curves:
-        nearest = min(curves, key=lambda found: abs(found[0] - call.ranks))
+        nearest = min(curves, key=lambda measured: abs(measured[0] - call.ranks))
         return _scaled(call, name, link or _ANY_LINK, *nearest)
     if link is None:
         return None
@@ -162,10 +162,10 @@ def expected_exchange(
         group: ranks and nodes.
     """
     machine = platform(device_name)
-    for key, found in _exchanges().items():
+    for key, curve in _exchanges().items():
         gpu, name, of_phase, ranks, nodes, *_ = key
         if (gpu, of_phase, int(ranks), int(nodes)) == (machine, phase, *group) and implementation in name:
-            time_ns, factor = found.at(tokens_per_rank), doubt(found, tokens_per_rank)
+            time_ns, factor = curve.at(tokens_per_rank), doubt(curve, tokens_per_rank)
             says = f"measured with {name} on {ranks} ranks of {gpu}"
             return Expected(time_ns, time_ns / factor, time_ns * factor, "table", says)
     return None
@@ -184,15 +184,15 @@ def _exchanges() -> dict[tuple[str, ...], TimeCurve]:
 
 def _curves(machine: str, call: Call) -> list[tuple[int, TimeCurve]]:
     """Ranks and curve of what was measured on a machine by the same means, the first choice of each first."""
-    found = []
+    curves = []
     for key in sorted(collective_curves(), key=_choice):
         gpu, _, operation, implementation, launch, ranks, nodes = key
         alike = (gpu, operation, int(nodes)) == (machine, call.operation, call.nodes)
         # Eager launches of custom kernels measure the host, not the wire.
         by_means = launch == "graph" if call.is_custom else "custom" not in implementation
         if alike and by_means and collective_curves()[key].sizes.size >= FEWEST_SIZES:
-            found.append((int(ranks), collective_curves()[key]))
-    return found
+            curves.append((int(ranks), collective_curves()[key]))
+    return curves
 
 
 def _choice(key: tuple[str, ...]) -> tuple[bool, bool, tuple[str, ...]]:
@@ -201,21 +201,21 @@ def _choice(key: tuple[str, ...]) -> tuple[bool, bool, tuple[str, ...]]:
     return launch == "eager", "custom" in implementation and not implementation.startswith("vllm"), key
 
 
-def _of_table(call: Call, machine: str, found: TimeCurve) -> Expected:
-    time_ns, factor = found.at(call.message_bytes), doubt(found, call.message_bytes)
-    beyond = found.doublings_outside(call.message_bytes)
+def _of_table(call: Call, machine: str, curve: TimeCurve) -> Expected:
+    time_ns, factor = curve.at(call.message_bytes), doubt(curve, call.message_bytes)
+    beyond = curve.doublings_outside(call.message_bytes)
     says = f"measured on {call.ranks} ranks of {machine}"
     if beyond:
-        ends = f"{size(found.sizes[0])} to {size(found.sizes[-1])}"
+        ends = f"{size(curve.sizes[0])} to {size(curve.sizes[-1])}"
         says += f", beyond the sizes measured ({ends})"
     return Expected(time_ns, time_ns / factor, time_ns * factor, "table", says)
 
 
-def _scaled(call: Call, machine: str, link: RingLink, ranks: int, found: TimeCurve) -> Expected:
+def _scaled(call: Call, machine: str, link: RingLink, ranks: int, curve: TimeCurve) -> Expected:
     grown = ring_ns(link, call.operation, call.message_bytes, call.ranks) / ring_ns(
         link, call.operation, call.message_bytes, ranks
     )
-    time_ns, factor = found.at(call.message_bytes) * grown, doubt(found, call.message_bytes) * SCALED_DOUBT
+    time_ns, factor = curve.at(call.message_bytes) * grown, doubt(curve, call.message_bytes) * SCALED_DOUBT
     says = f"measured on {ranks} ranks of {machine}, scaled to {call.ranks} as a ring"
     return Expected(time_ns, time_ns / factor, time_ns * factor, "line", says)
 
@@ -251,12 +251,12 @@ def _link(machine: str, call: Call, site: Hardware) -> RingLink | None:
 
 
 def _stated(machine: str, rung: str, site: Hardware) -> RingLink | None:
-    own = site.links.get(rung, LinkFigures())
+    figures = site.links.get(rung, LinkFigures())
     shipped = NETWORK_BYTES_PER_S if rung == NETWORK else _LINKS.get(machine, ("", None))[1]
-    bytes_per_s = own.gigabytes_per_s * 1e9 if own.gigabytes_per_s else shipped
+    bytes_per_s = figures.gigabytes_per_s * 1e9 if figures.gigabytes_per_s else shipped
     if not rung or bytes_per_s is None:
         return None
-    return RingLink(LL_BASE_NS, own.hop_us * 1e3 if own.hop_us else LL_HOP_NS[rung], bytes_per_s)
+    return RingLink(LL_BASE_NS, figures.hop_us * 1e3 if figures.hop_us else LL_HOP_NS[rung], bytes_per_s)
 
 
 def _over_nodes(call: Call, near: RingLink, far: RingLink, *, is_stated: bool) -> RingLink:

@@ -46,15 +46,15 @@ class ExpertLoad:
     @property
     def sentence(self) -> str:
         """Imbalance, why, and what it costs."""
-        told = self.load
+        rank_load = self.load
         why = {
             ImbalanceCause.BALANCED: "balanced",
             ImbalanceCause.NOISE: "chance, which no placement removes",
             ImbalanceCause.SKEW: "skew, which lasts over steps",
-        }[told.cause]
+        }[rank_load.cause]
         cost = "" if self.lost_ns is None else f"; balanced experts would save at most {duration(self.lost_ns)} a step"
         return (
-            f"the fullest of {len(self.ranks)} ranks has {told.imbalance:.2f} times the mean load of experts, "
+            f"the fullest of {len(self.ranks)} ranks has {rank_load.imbalance:.2f} times the mean load of experts, "
             f"by {self.source}: {why}{cost}; dispatch and combine take {duration(self.exchange_ns)}"
         )
 
@@ -62,28 +62,30 @@ class ExpertLoad:
 @once
 def expert_loads(run: Run) -> tuple[ExpertLoad, ...]:
     """One for each expert-parallel group whose ranks are all here; none without expert parallelism."""
-    places = {trace.rank: at for at, trace in enumerate(run.traces)}
+    index_of = {trace.rank: trace_index for trace_index, trace in enumerate(run.traces)}
     degree = run.layout.sizes.get("ep", 1)
     groups = run.layout.groups.get("ep") or ((run.ranks,) if len(run.ranks) == degree else ())
     if degree == 1:
         return ()
-    found = [_load(run, [places[rank] for rank in group]) for group in groups if all(rank in places for rank in group)]
-    return tuple(part for part in found if part is not None)
+    group_loads = [
+        _load(run, [index_of[rank] for rank in group]) for group in groups if all(rank in index_of for rank in group)
+    ]
+    return tuple(group_load for group_load in group_loads if group_load is not None)
 
 
 def _load(run: Run, members: list[int]) -> ExpertLoad | None:
     time_ns = _per_step(run, members, Kind.COMPUTE, (EXPERTS,))
     exchange_ns = _per_step(run, members, Kind.COMMUNICATION, EXCHANGES)
     lost = _lost(time_ns)
-    ranks = tuple(run.traces[at].rank for at in members)
+    ranks = tuple(run.traces[trace_index].rank for trace_index in members)
     cost = int(exchange_ns.mean()) if exchange_ns.size else 0
     received = _received(run, members)
     if received is not None:
         return ExpertLoad(ranks, "split sizes of dispatch", Basis.MEASURED, load(received), lost, cost)
     counts = np.array(run.workload.expert_tokens, np.int64)
     if counts.sum() and counts.size % len(members) == 0:
-        told = load(ranks_of(counts.reshape(1, 1, -1), len(members)))
-        return ExpertLoad(ranks, "tokens an expert over the whole recording", Basis.DERIVED, told, lost, cost)
+        rank_load = load(ranks_of(counts.reshape(1, 1, -1), len(members)))
+        return ExpertLoad(ranks, "tokens an expert over the whole recording", Basis.DERIVED, rank_load, lost, cost)
     if lost is None:
         return None
     return ExpertLoad(ranks, "time of the experts' products", Basis.MEASURED, _of_times(time_ns), lost, cost)
@@ -92,15 +94,19 @@ def _load(run: Run, members: list[int]) -> ExpertLoad | None:
 def _per_step(run: Run, members: list[int], kind: Kind, words: tuple[str, ...]) -> Floats:
     """float64[steps, ranks]: exclusive time of some subclasses in each steady step; in the window if there is none."""
     columns = []
-    for at in members:
-        work, owned, found = run.traces[at].activities, breakdown(run)[at].owned_ns, steps(run)[at]
+    for trace_index in members:
+        work, owned, rank_steps = (
+            run.traces[trace_index].activities,
+            breakdown(run)[trace_index].owned_ns,
+            steps(run)[trace_index],
+        )
         rows = np.flatnonzero((work.kind == kind) & work.subclass.where(lambda word: word in words))
-        steady = np.flatnonzero(found.is_steady)
+        steady = np.flatnonzero(rank_steps.is_steady)
         if not steady.size:
             columns.append(np.array([float(owned[rows].sum())]))
             continue
-        inside = rows[found.step_of[rows] != ABSENT]
-        sums = np.bincount(found.step_of[inside], weights=owned[inside], minlength=len(found))
+        inside = rows[rank_steps.step_of[rows] != ABSENT]
+        sums = np.bincount(rank_steps.step_of[inside], weights=owned[inside], minlength=len(rank_steps))
         columns.append(np.asarray(sums, np.float64)[steady])
     shortest = min(column.size for column in columns)
     return np.stack([column[:shortest] for column in columns], axis=1)
@@ -132,8 +138,8 @@ def _received(run: Run, members: list[int]) -> Integers | None:
     The way back takes the sizes of the way there the other way round, and is left out.
     """
     columns = []
-    for at in members:
-        records = run.traces[at].collectives
+    for trace_index in members:
+        records = run.traces[trace_index].collectives
         is_uneven = records.operation.where(lambda word: word == "all_to_all") & records.splits.where(bool)
         sizes = [_sizes(text) for text in records.splits.take(np.flatnonzero(is_uneven)).tolist()]
         there: list[int] = []

@@ -70,15 +70,15 @@ def ladder(run: Run) -> tuple[Rung, ...]:
         (row.kind, row.group, row.name): BETWEEN + _NAMES.get(use.rung, use.rung)
         for row, use in zip(traffic(run), links(run), strict=True)
     }
-    found: list[Rung] = []
-    for trace, part, own_steps, keys in zip(run.traces, breakdown(run), steps(run), call_keys(run), strict=True):
+    rungs: list[Rung] = []
+    for trace, rank_split, rank_steps, keys in zip(run.traces, breakdown(run), steps(run), call_keys(run), strict=True):
         level = _levels(trace, keys, of_key)
-        stated, derived = _with_derived(run, _sizes(trace), own_steps, keys)
-        found += [
-            _rung(LEVELS[code], level == code, (part, own_steps), stated, derived)
+        stated, derived = _with_derived(run, _sizes(trace), rank_steps, keys)
+        rungs += [
+            _rung(LEVELS[code], level == code, (rank_split, rank_steps), stated, derived)
             for code in np.unique(level[level != ABSENT]).tolist()
         ]
-    return tuple(found)
+    return tuple(rungs)
 
 
 def _levels(trace: Trace, keys: Keys, of_key: dict[tuple[str, tuple[int, ...], str], str]) -> Integers:
@@ -100,16 +100,16 @@ def _sizes(trace: Trace) -> Integers:
     return np.where(trace.activities.kind == Kind.COMMUNICATION, message_bytes(trace), trace.activities.size_bytes)
 
 
-def _with_derived(run: Run, size: Integers, own: RankSteps, keys: Keys) -> tuple[Integers, Mask]:
+def _with_derived(run: Run, size: Integers, rank_steps: RankSteps, keys: Keys) -> tuple[Integers, Mask]:
     """The same with sizes that follow from the model's dimensions, and which these are.
 
     An all-reduce of a tensor-parallel group that records no size carries the hidden state of its step's tokens.
     """
     derived = np.zeros(size.size, np.bool_)
     hidden = run.workload.model.get("hidden_size")
-    if not isinstance(hidden, int) or run.layout.sizes.get("tp", 1) == 1 or len(own) == 0:
+    if not isinstance(hidden, int) or run.layout.sizes.get("tp", 1) == 1 or len(rank_steps) == 0:
         return size, derived
-    tokens = np.append(own.tokens, ABSENT)[own.step_of]
+    tokens = np.append(rank_steps.tokens, ABSENT)[rank_steps.step_of]
     for (kind, group, _), rows in keys.items():
         if kind == "all_reduce" and (not group or run.layout.axis_of(group) == "tp"):
             derived |= rows & (size == ABSENT) & (tokens != ABSENT)
@@ -117,27 +117,27 @@ def _with_derived(run: Run, size: Integers, own: RankSteps, keys: Keys) -> tuple
 
 
 def _rung(level: str, rows: Mask, rank: tuple[Breakdown, RankSteps], size: Integers, derived: Mask) -> Rung:
-    part, own = rank
+    rank_split, rank_steps = rank
     is_known = bool((size[rows] != ABSENT).all())
-    inside = rows & (own.step_of != ABSENT)
-    at = own.step_of[inside]
+    inside = rows & (rank_steps.step_of != ABSENT)
+    step = rank_steps.step_of[inside]
     counted = size if is_known else np.zeros_like(size)
     return Rung(
-        rank=part.rank,
+        rank=rank_split.rank,
         level=level,
         calls=int(np.count_nonzero(rows)),
-        time_ns=int(part.owned_ns[rows].sum()),
+        time_ns=int(rank_split.owned_ns[rows].sum()),
         moved_bytes=int(size[rows].sum()) if is_known else None,
         basis=Basis.DERIVED if is_known and derived[rows].any() else Basis.MEASURED,
-        step_ns=_sums(at, part.owned_ns[inside], len(own)),
-        step_bytes=_sums(at, counted[inside], len(own)),
+        step_ns=_sums(step, rank_split.owned_ns[inside], len(rank_steps)),
+        step_bytes=_sums(step, counted[inside], len(rank_steps)),
     )
 
 
-def _sums(at: Integers, values: Integers, n: int) -> Integers:
-    """int64[n], exact sums by place."""
+def _sums(step: Integers, values: Integers, n: int) -> Integers:
+    """int64[n], exact sums by step."""
     total = np.zeros(n, np.int64)
-    np.add.at(total, at, values)
+    np.add.at(total, step, values)
     return total
 
 

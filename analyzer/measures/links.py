@@ -140,12 +140,12 @@ def links(run: Run) -> tuple[LinkUse, ...]:
 
 
 def _link(run: Run, row: Traffic) -> LinkUse:
-    part = _waits_of(run, row)
-    ranks = row.group or (part.group.ranks if part else _sole(run, row))
-    whole = _whole(run, ranks, part)
-    size = part.group.size if part else len(ranks)
+    group_waits = _waits_of(run, row)
+    ranks = row.group or (group_waits.group.ranks if group_waits else _sole(run, row))
+    whole = _whole(run, ranks, group_waits)
+    size = group_waits.group.size if group_waits else len(ranks)
     nodes = run.topology.nodes(whole) if whole else None
-    transfer_ns, message_bytes = _transfer(part, row)
+    transfer_ns, message_bytes = _transfer(group_waits, row)
     is_custom = all(_CUSTOM.search(name) for name in row.names)
     n_nodes = len(nodes) if nodes else None
     call = _call(row.kind, message_bytes, size, is_custom=is_custom)
@@ -163,7 +163,9 @@ def _link(run: Run, row: Traffic) -> LinkUse:
         expected=due,
         in_node=in_node,
         is_custom=is_custom,
-        is_graded=part is not None and not part.is_lower_bound and row.exposed_ns >= MOSTLY_HIDDEN * row.busy_ns,
+        is_graded=group_waits is not None
+        and not group_waits.is_lower_bound
+        and row.exposed_ns >= MOSTLY_HIDDEN * row.busy_ns,
     )
 
 
@@ -173,8 +175,8 @@ def _waits_of(run: Run, row: Traffic) -> GroupWaits | None:
         groups = waits(run).groups
     except MissingEvidenceError:
         return None
-    having = [part for part in groups if row.kind in part.group.kinds]
-    chosen = [part for part in having if part.group.ranks == row.group] if row.group else having
+    having = [group_waits for group_waits in groups if row.kind in group_waits.group.kinds]
+    chosen = [group_waits for group_waits in having if group_waits.group.ranks == row.group] if row.group else having
     return chosen[0] if len(chosen) == 1 else None
 
 
@@ -183,9 +185,9 @@ def _sole(run: Run, row: Traffic) -> tuple[int, ...]:
     return run.ranks if run.layout.axis_of(run.ranks, row.kind) else ()
 
 
-def _whole(run: Run, ranks: tuple[int, ...], part: GroupWaits | None) -> tuple[int, ...]:
+def _whole(run: Run, ranks: tuple[int, ...], group_waits: GroupWaits | None) -> tuple[int, ...]:
     """Ranks of the group, those without a trace included; () where these are numbered otherwise than the run's."""
-    absent = part.group.absent if part else ()
+    absent = group_waits.group.absent if group_waits else ()
     if absent and len(match(run).instances) > 1:
         return ()
     return tuple(sorted({*ranks, *absent}))
@@ -197,21 +199,21 @@ def _rung(run: Run, ranks: tuple[int, ...], nodes: int | None) -> str:
     return run.topology.rung(ranks) or (NETWORK if nodes > 1 else "node")
 
 
-def _transfer(part: GroupWaits | None, row: Traffic) -> tuple[int | None, int | None]:
+def _transfer(group_waits: GroupWaits | None, row: Traffic) -> tuple[int | None, int | None]:
     """Median transfer of one call, and its message: the size nearest to the row's median."""
-    if part is None or part.verdict is WaitVerdict.INCONCLUSIVE:
+    if group_waits is None or group_waits.verdict is WaitVerdict.INCONCLUSIVE:
         return None, row.message_bytes
-    chosen = np.array([kind == row.kind for kind in part.group.kind], np.bool_)
-    sizes = part.group.size_bytes[chosen]
+    chosen = np.array([kind == row.kind for kind in group_waits.group.kind], np.bool_)
+    sizes = group_waits.group.size_bytes[chosen]
     message_bytes = row.message_bytes
     if message_bytes is not None and (sizes != ABSENT).any():
         stated = sizes[sizes != ABSENT]
         message_bytes = int(stated[np.abs(stated - message_bytes).argmin()])
         chosen[chosen] = sizes == message_bytes
-    present = part.group.row[chosen] != ABSENT
-    own = np.where(present, part.duration_ns[chosen] - part.wait_ns[chosen], np.nan)
+    present = group_waits.group.row[chosen] != ABSENT
+    rank_transfer_ns = np.where(present, group_waits.duration_ns[chosen] - group_waits.wait_ns[chosen], np.nan)
     # A rank that left early (the root of a broadcast) moved less: the call is over when its slowest rank is.
-    whole = np.nanmax(own, axis=1) if own.size else own
+    whole = np.nanmax(rank_transfer_ns, axis=1) if rank_transfer_ns.size else rank_transfer_ns
     return (int(np.median(whole)) if whole.size else None), message_bytes
 
 

@@ -51,7 +51,7 @@ class Move:
 def moves(run: Run) -> tuple[Move, ...]:
     """Every subclass of movement, most exposed time first."""
     table: dict[str, list[tuple[int, int, int, int, int, frozenset[str]]]] = {}
-    for trace, part in zip(run.traces, breakdown(run), strict=True):
+    for trace, rank_split in zip(run.traces, breakdown(run), strict=True):
         moving = trace.activities.of_kind(Kind.MOVEMENT)
         subclasses = moving.subclass
         for word in set(subclasses.values):
@@ -59,17 +59,17 @@ def moves(run: Run) -> tuple[Move, ...]:
             if len(chosen) == 0:
                 continue
             stated = chosen.size_bytes[chosen.size_bytes != ABSENT]
-            exposed_ns = part.subclass_ns.get((Kind.MOVEMENT, word), 0)
+            exposed_ns = rank_split.subclass_ns.get((Kind.MOVEMENT, word), 0)
             names = frozenset(chosen.name.tolist())
             table.setdefault(word, []).append(
                 (len(chosen), int(stated.sum()), stated.size, chosen.union().total_ns, exposed_ns, names)
             )
-    found = [_summary(word, parts, len(run.traces)) for word, parts in table.items()]
-    return tuple(sorted(found, key=lambda move: (-move.exposed_ns, move.subclass)))
+    summaries = [_summary(word, by_rank, len(run.traces)) for word, by_rank in table.items()]
+    return tuple(sorted(summaries, key=lambda move: (-move.exposed_ns, move.subclass)))
 
 
-def _summary(word: str, parts: list[tuple[int, int, int, int, int, frozenset[str]]], ranks: int) -> Move:
-    counts, n_bytes, stated, busy, exposed = np.array([part[:5] for part in parts], np.int64).T
+def _summary(word: str, by_rank: list[tuple[int, int, int, int, int, frozenset[str]]], ranks: int) -> Move:
+    counts, n_bytes, stated, busy, exposed = np.array([figures[:5] for figures in by_rank], np.int64).T
     return Move(
         subclass=word,
         rung=RUNG.get(word, "hbm"),
@@ -78,5 +78,5 @@ def _summary(word: str, parts: list[tuple[int, int, int, int, int, frozenset[str
         stated=float(stated.sum() / counts.sum()),
         busy_ns=int(busy.sum()) // ranks,
         exposed_ns=int(exposed.sum()) // ranks,
-        names=tuple(sorted(frozenset().union(*(part[5] for part in parts)))),
+        names=tuple(sorted(frozenset().union(*(figures[5] for figures in by_rank)))),
     )

@@ -79,8 +79,8 @@ def _counted_ns(counters: Mapping[str, float]) -> float | None:
     """Mean time per token of all engines, from the sum and count of a histogram; None where none grew."""
     for name in TOKEN_TIMES:
         total, times = (
-            sum(value for series, value in counters.items() if series.partition("{")[0] == f"{name}_{part}")
-            for part in ("sum", "count")
+            sum(value for series, value in counters.items() if series.partition("{")[0] == f"{name}_{suffix}")
+            for suffix in ("sum", "count")
         )
         if times:
             return 1e9 * total / times
@@ -99,11 +99,11 @@ def _launches(trace: Trace) -> Iterator[Note]:
     if not ran.any():
         return
     inside = slice(0, int(np.flatnonzero(ran)[-1]))
-    missing, at = ~ran[inside], chosen[inside]
+    missing, rows = ~ran[inside], chosen[inside]
     begin, end = _rows_of(missing)
     lost = end - begin >= LOST_ROW
     if lost.any():
-        stretches = Intervals.from_arrays(calls.start_ns[at[begin[lost]]], calls.end_ns[at[end[lost] - 1]])
+        stretches = Intervals.from_arrays(calls.start_ns[rows[begin[lost]]], calls.end_ns[rows[end[lost] - 1]])
         yield Note(
             f"{count(int(lost.sum()), 'stretch', 'stretches')} of {duration(stretches.total_ns)} in all in which "
             f"{int((end - begin)[lost].sum()):,} launches in a row have no kernel, a lost buffer of the profiler: what "
@@ -157,12 +157,12 @@ def _overlaps(trace: Trace) -> Iterator[Note]:
     if trace.origin.device not in SERIAL or len(trace.activities) == 0:
         return
     over_ns = _overrun(trace.activities)
-    found = over_ns > OVERLAP_NS
-    if found.any():
+    overlapping = over_ns > OVERLAP_NS
+    if overlapping.any():
         yield Note(
-            f"entries of one graph overlap on one stream, {duration(int(over_ns[found].sum()))} in all: branches "
+            f"entries of one graph overlap on one stream, {duration(int(over_ns[overlapping].sum()))} in all: branches "
             "recorded as one stream, or wrong durations; an instant counts once in the terms, twice in sums of kernels",
-            int(found.sum()),
+            int(overlapping.sum()),
         )
 
 

@@ -91,9 +91,9 @@ def _by_name(counters: Mapping[str, float]) -> dict[str, float]:
 
 def _pair(grown: Mapping[str, float], names: tuple[tuple[str, str], ...]) -> tuple[int | None, int | None]:
     """Asked and found. Found is 0, and no lack of evidence, where only the questions grew."""
-    for asked, found in names:
+    for asked, cached in names:
         if asked in grown:
-            return round(grown[asked]), round(grown.get(found, 0.0))
+            return round(grown[asked]), round(grown.get(cached, 0.0))
     return None, None
 
 
@@ -107,11 +107,11 @@ def _first(grown: Mapping[str, float], names: tuple[str, ...]) -> int | None:
 
 def routed(run: Run) -> dict[str, dict[str, int]]:
     """Requests by policy and worker; empty where no router's counters are known."""
-    found: dict[str, dict[str, int]] = {}
+    requests: dict[str, dict[str, int]] = {}
     for series, value in run.workload.counters.items():
         name, _, rest = series.partition("{")
         labels = dict(_LABEL.findall(rest))
         if name == _DECISIONS and "policy" in labels and "worker" in labels:
-            workers = found.setdefault(labels["policy"], {})
+            workers = requests.setdefault(labels["policy"], {})
             workers[labels["worker"]] = workers.get(labels["worker"], 0) + round(value)
-    return found
+    return requests

@@ -51,18 +51,18 @@ def group_waiting(run: Run, row: Traffic) -> Waiting | None:
         groups = waits(run).groups
     except MissingEvidenceError:
         return None
-    having = [part for part in groups if row.kind in part.group.kinds]
-    chosen = [part for part in having if part.group.ranks == row.group] if row.group else having
+    having = [group_waits for group_waits in groups if row.kind in group_waits.group.kinds]
+    chosen = [group_waits for group_waits in having if group_waits.group.ranks == row.group] if row.group else having
     if len(chosen) != 1:
         return None
-    (part,) = chosen
-    rows = np.array([kind == row.kind for kind in part.group.kind], np.bool_)
-    wait_ns, length_ns = int(part.wait_ns[rows].sum()), int(part.duration_ns[rows].sum())
-    verdict, reason = part.verdict, part.reason
-    if verdict is not WaitVerdict.INCONCLUSIVE and not part.is_lower_bound:
+    (group_waits,) = chosen
+    rows = np.array([kind == row.kind for kind in group_waits.group.kind], np.bool_)
+    wait_ns, length_ns = int(group_waits.wait_ns[rows].sum()), int(group_waits.duration_ns[rows].sum())
+    verdict, reason = group_waits.verdict, group_waits.reason
+    if verdict is not WaitVerdict.INCONCLUSIVE and not group_waits.is_lower_bound:
         verdict, reason = judge(wait_ns, length_ns)
-    n = len(part.group.ranks)
-    return Waiting(part.group.ranks, wait_ns // n, (length_ns - wait_ns) // n, verdict, reason)
+    n = len(group_waits.group.ranks)
+    return Waiting(group_waits.group.ranks, wait_ns // n, (length_ns - wait_ns) // n, verdict, reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +124,11 @@ def late_ranks(run: Run) -> tuple[LateRank, ...]:
         MissingEvidenceError: waiting cannot be told, or no group shares a clock.
     """
     common = clock(run)
-    told = [part for part in waits(run).groups if common.is_common(*part.group.traces)]
-    if not told:
+    clocked = [group_waits for group_waits in waits(run).groups if common.is_common(*group_waits.group.traces)]
+    if not clocked:
         raise MissingEvidenceError("no group shares a clock", "record all ranks of a group in the same steps")
-    asked = sum(len(part.group.traces) for part in told)
-    return tuple(sorted((_late(run, part, asked) for part in told), key=lambda late: -late.own_ns))
+    asked = sum(len(group_waits.group.traces) for group_waits in clocked)
+    return tuple(sorted((_late(run, group_waits, asked) for group_waits in clocked), key=lambda late: -late.own_ns))
 
 
 def late_rank(run: Run) -> LateRank | None:
@@ -148,56 +148,58 @@ def wait_matrix(run: Run) -> Integers:
     """
     common = clock(run)
     matrix: Integers = np.zeros((len(run.traces), len(run.traces)), np.int64)
-    for part in waits(run).groups:
-        if not common.is_common(*part.group.traces):
+    for group_waits in waits(run).groups:
+        if not common.is_common(*group_waits.group.traces):
             continue
-        last = np.array(part.group.traces)[_last(part.start_ns)]
-        for place, at in enumerate(part.group.traces):
-            np.add.at(matrix[at], last, part.wait_ns[:, place])
+        last = np.array(group_waits.group.traces)[_last(group_waits.start_ns)]
+        for column, trace_index in enumerate(group_waits.group.traces):
+            np.add.at(matrix[trace_index], last, group_waits.wait_ns[:, column])
     return matrix
 
 
 def _last(start_ns: Floats) -> Integers:
-    """int64[k]: place of the last arrival of each collective."""
+    """int64[k]: column of the last arrival of each collective."""
     arrived = np.where(np.isnan(start_ns), -np.inf, start_ns)
-    place: Integers = np.argmax(arrived, axis=1).astype(np.int64)
-    return place
+    column: Integers = np.argmax(arrived, axis=1).astype(np.int64)
+    return column
 
 
-def _late(run: Run, part: GroupWaits, asked: int) -> LateRank:
-    last, size = _last(part.start_ns), len(part.group.traces)
-    ordered = np.sort(np.where(np.isnan(part.start_ns), -np.inf, part.start_ns), axis=1)
+def _late(run: Run, group_waits: GroupWaits, asked: int) -> LateRank:
+    last, size = _last(group_waits.start_ns), len(group_waits.group.traces)
+    ordered = np.sort(np.where(np.isnan(group_waits.start_ns), -np.inf, group_waits.start_ns), axis=1)
     margin = ordered[:, -1] - ordered[:, -2]
-    told = margin > part.error_ns
-    way = approach(run, part)
-    caused = part.wait_ns.sum(axis=1)
-    own_share = _own_share(part.start_ns, way, last)
-    own, arose = caused * own_share, told & (own_share > OWN)
-    cost = np.bincount(last[told], own[told], size)
-    times = np.bincount(last[told], minlength=size)
-    place = int(np.lexsort((times, cost))[-1])
-    mine = told & (last == place)
-    p_value = _chance(mine, told, size)
+    is_clear = margin > group_waits.error_ns
+    way = approach(run, group_waits)
+    caused = group_waits.wait_ns.sum(axis=1)
+    own_share = _own_share(group_waits.start_ns, way, last)
+    own_wait, arose = caused * own_share, is_clear & (own_share > OWN)
+    cost = np.bincount(last[is_clear], own_wait[is_clear], size)
+    times = np.bincount(last[is_clear], minlength=size)
+    column = int(np.lexsort((times, cost))[-1])
+    mine = is_clear & (last == column)
+    p_value = _chance(mine, is_clear, size)
     return LateRank(
-        ranks=part.group.ranks,
-        rank=part.group.ranks[place],
-        calls=int(told.sum()),
-        all_calls=len(told),
-        last_share=float(times[place] / max(int(told.sum()), 1)),
-        interval=_interval(int(times[place]), int(told.sum())),
+        ranks=group_waits.group.ranks,
+        rank=group_waits.group.ranks[column],
+        calls=int(is_clear.sum()),
+        all_calls=len(is_clear),
+        last_share=float(times[column] / max(int(is_clear.sum()), 1)),
+        interval=_interval(int(times[column]), int(is_clear.sum())),
         chance=1 / size,
         p_value=p_value,
         is_persistent=bool(
             p_value * asked < SURE
-            and times[place] > PERSISTENT * told.sum()
+            and times[column] > PERSISTENT * is_clear.sum()
             and caused[mine].sum() > PERSISTENT * caused.sum()
         ),
-        is_own=bool(own[mine].sum() > OWN * caused[mine].sum() and _chance(mine & arose, arose, size) * asked < SURE),
+        is_own=bool(
+            own_wait[mine].sum() > OWN * caused[mine].sum() and _chance(mine & arose, arose, size) * asked < SURE
+        ),
         caused_ns=int(caused[mine].sum()),
-        own_ns=int(own[mine].sum()),
+        own_ns=int(own_wait[mine].sum()),
         median_late_ns=int(np.median(margin[mine])) if mine.any() else 0,
         p90_late_ns=int(np.percentile(margin[mine], 90)) if mine.any() else 0,
-        reasons=reasons(run, part, way, (place, mine)),
+        reasons=reasons(run, group_waits, way, (column, mine)),
     )
 
 
@@ -222,5 +224,5 @@ def _own_share(start_ns: Floats, way: Approach, last: Integers) -> Floats:
     late = start_ns[rows, last] - np.nanmedian(np.where(others, start_ns, np.nan), axis=1)
     inherited = way.begun_ns[rows, last] - np.nanmedian(np.where(others, way.begun_ns, np.nan), axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        own = np.where(late > 0, (late - inherited) / late, 0.0)
-    return np.clip(own, 0, 1)
+        arisen = np.where(late > 0, (late - inherited) / late, 0.0)
+    return np.clip(arisen, 0, 1)

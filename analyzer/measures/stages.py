@@ -62,13 +62,13 @@ class Stages:
 @once
 def stages(run: Run) -> tuple[Stages, ...]:
     """Every row of stages whose ranks are all here, by kind of step; none without pipeline parallelism."""
-    places = {trace.rank: at for at, trace in enumerate(run.traces)}
-    found = []
+    index_of = {trace.rank: trace_index for trace_index, trace in enumerate(run.traces)}
+    rows = []
     for group in _groups(run):
-        if all(rank in places for rank in group):
-            members = [places[rank] for rank in group]
-            found += _rows(run, group, members)
-    return tuple(found)
+        if all(rank in index_of for rank in group):
+            members = [index_of[rank] for rank in group]
+            rows += _rows(run, group, members)
+    return tuple(rows)
 
 
 def _groups(run: Run) -> tuple[tuple[int, ...], ...]:
@@ -79,31 +79,33 @@ def _groups(run: Run) -> tuple[tuple[int, ...], ...]:
 
 
 def _rows(run: Run, group: tuple[int, ...], members: list[int]) -> list[Stages]:
-    own = [(run.traces[at], breakdown(run)[at], steps(run)[at]) for at in members]
-    kinds = [kind for kind in dict.fromkeys(own[0][2].phase.tolist()) if kind not in NO_WORK]
+    by_rank = [
+        (run.traces[trace_index], breakdown(run)[trace_index], steps(run)[trace_index]) for trace_index in members
+    ]
+    kinds = [kind for kind in dict.fromkeys(by_rank[0][2].phase.tolist()) if kind not in NO_WORK]
     rows = []
     for kind in kinds:
-        chosen = [_chosen(found, kind) for _, _, found in own]
-        if all(part.size for part in chosen):
-            rows.append(_row(group, kind, own, chosen))
+        chosen = [_chosen(rank_steps, kind) for _, _, rank_steps in by_rank]
+        if all(kind_steps.size for kind_steps in chosen):
+            rows.append(_row(group, kind, by_rank, chosen))
     return [row for row in rows if row is not None]
 
 
-def _chosen(found: RankSteps, kind: str) -> Integers:
+def _chosen(rank_steps: RankSteps, kind: str) -> Integers:
     """Steady steps of a kind, all of them where none is steady."""
-    is_kind = found.phase.where(lambda word: word == kind)
-    rows = np.flatnonzero(is_kind & found.is_steady)
+    is_kind = rank_steps.phase.where(lambda word: word == kind)
+    rows = np.flatnonzero(is_kind & rank_steps.is_steady)
     return rows if rows.size else np.flatnonzero(is_kind)
 
 
 def _row(
-    group: tuple[int, ...], kind: str, own: list[tuple[Trace, Breakdown, RankSteps]], chosen: list[Integers]
+    group: tuple[int, ...], kind: str, by_rank: list[tuple[Trace, Breakdown, RankSteps]], chosen: list[Integers]
 ) -> Stages | None:
-    work_ns = [float(np.median(_work_ns(*part)[rows])) for part, rows in zip(own, chosen, strict=True)]
+    work_ns = [float(np.median(_work_ns(*rank)[rows])) for rank, rows in zip(by_rank, chosen, strict=True)]
     if min(work_ns) <= 0:
         return None
     account = pipeline(tuple(work_ns))
-    slowest = own[account.slowest][2]
+    slowest = by_rank[account.slowest][2]
     period = slowest.period_ns[chosen[account.slowest]]
     stated = period[period != ABSENT]
     period_ns = int(np.median(stated)) if stated.size else int(account.cycle_ns)
@@ -119,9 +121,9 @@ def _row(
     )
 
 
-def _work_ns(trace: Trace, part: Breakdown, found: RankSteps) -> Floats:
+def _work_ns(trace: Trace, rank_split: Breakdown, rank_steps: RankSteps) -> Floats:
     """float64[n]: time of each step in which the stage works, hand-overs left out."""
     hands_over: Mask = trace.activities.subclass.where(lambda word: word in HANDED_OVER)
-    rows = np.flatnonzero((found.step_of != ABSENT) & ~hands_over)
-    sums = np.bincount(found.step_of[rows], weights=part.owned_ns[rows], minlength=len(found))
+    rows = np.flatnonzero((rank_steps.step_of != ABSENT) & ~hands_over)
+    sums = np.bincount(rank_steps.step_of[rows], weights=rank_split.owned_ns[rows], minlength=len(rank_steps))
     return np.asarray(sums, np.float64)

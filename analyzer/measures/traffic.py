@@ -67,8 +67,8 @@ class _Calls:
 @once
 def traffic(run: Run) -> tuple[Traffic, ...]:
     """Every kind and group of the run, most exposed time first."""
-    parts: dict[tuple[str, tuple[int, ...], str], list[_Calls]] = {}
-    for trace, part, keys in zip(run.traces, breakdown(run), call_keys(run), strict=True):
+    calls_by_key: dict[tuple[str, tuple[int, ...], str], list[_Calls]] = {}
+    for trace, rank_split, keys in zip(run.traces, breakdown(run), call_keys(run), strict=True):
         for key, rows in keys.items():
             activities = trace.activities.take(rows)
             busy = activities.union()
@@ -76,12 +76,12 @@ def traffic(run: Run) -> tuple[Traffic, ...]:
                 activities.duration_ns,
                 message_bytes(trace)[rows],
                 busy.total_ns,
-                (busy - part.compute).total_ns,
+                (busy - rank_split.compute).total_ns,
                 frozenset(activities.name.tolist()),
                 bool(activities.blends(Blend.FUSED).any()),
             )
-            parts.setdefault(key, []).append(calls)
-    rows_ = [_summary(key, calls) for key, calls in parts.items()]
+            calls_by_key.setdefault(key, []).append(calls)
+    rows_ = [_summary(key, calls) for key, calls in calls_by_key.items()]
     return tuple(sorted(rows_, key=lambda row: (-row.exposed_ns, row.kind, row.group)))
 
 
@@ -107,15 +107,15 @@ def _keys(trace: Trace) -> Keys:
     kind = activities.subclass.tolist()
     group: list[tuple[tuple[int, ...], str]] = [((), "")] * len(kind)
     recorded = {name.name: name.ranks for name in trace.origin.groups}
-    for at, operation, name in zip(
+    for row, operation, name in zip(
         records.activity.tolist(), records.operation.tolist(), records.group.tolist(), strict=True
     ):
-        kind[at] = operation or kind[at]
-        group[at] = (recorded.get(name, ()), name)
+        kind[row] = operation or kind[row]
+        group[row] = (recorded.get(name, ()), name)
     is_call = (activities.kind == Kind.COMMUNICATION) & ~activities.subclass.where(lambda word: word in SETUP)
     keys: dict[tuple[str, tuple[int, ...], str], list[int]] = {}
-    for at in np.flatnonzero(is_call).tolist():
-        keys.setdefault((kind[at], *group[at]), []).append(at)
+    for row in np.flatnonzero(is_call).tolist():
+        keys.setdefault((kind[row], *group[row]), []).append(row)
     masks = {}
     for key, rows in keys.items():
         masks[key] = np.zeros(len(activities), np.bool_)
@@ -125,18 +125,18 @@ def _keys(trace: Trace) -> Keys:
 
 def _summary(key: tuple[str, tuple[int, ...], str], calls: list[_Calls]) -> Traffic:
     kind, group, name = key
-    stated = np.concatenate([part.message_bytes for part in calls])
+    stated = np.concatenate([rank_calls.message_bytes for rank_calls in calls])
     known = stated[stated != ABSENT]
-    durations = np.concatenate([part.duration_ns for part in calls])
+    durations = np.concatenate([rank_calls.duration_ns for rank_calls in calls])
     return Traffic(
         kind=kind,
         group=group,
         name=name,
-        count=max(part.duration_ns.size for part in calls),
+        count=max(rank_calls.duration_ns.size for rank_calls in calls),
         message_bytes=int(np.median(known)) if known.size else None,
         median_ns=int(np.median(durations)),
-        busy_ns=sum(part.busy_ns for part in calls) // len(calls),
-        exposed_ns=sum(part.exposed_ns for part in calls) // len(calls),
-        names=tuple(sorted(frozenset().union(*(part.names for part in calls)))),
-        fused=any(part.fused for part in calls),
+        busy_ns=sum(rank_calls.busy_ns for rank_calls in calls) // len(calls),
+        exposed_ns=sum(rank_calls.exposed_ns for rank_calls in calls) // len(calls),
+        names=tuple(sorted(frozenset().union(*(rank_calls.names for rank_calls in calls)))),
+        fused=any(rank_calls.fused for rank_calls in calls),
     )

@@ -111,20 +111,20 @@ def waits(run: Run) -> Waits:
     common = clock(run)
     groups = tuple(_group(run, common, group) for group in match(run).groups if len(group))
     columns = tuple(np.zeros(len(trace.activities), np.int64) for trace in run.traces)
-    for part in groups:
-        for place, at in enumerate(part.group.traces):
-            has = part.group.row[:, place] != ABSENT
-            columns[at][part.group.row[has, place]] = part.wait_ns[has, place]
+    for group_waits in groups:
+        for column, trace_index in enumerate(group_waits.group.traces):
+            has = group_waits.group.row[:, column] != ABSENT
+            columns[trace_index][group_waits.group.row[has, column]] = group_waits.wait_ns[has, column]
     return Waits(columns, groups, _method(run, common, groups))
 
 
 def is_told(run: Run, *kinds: str) -> bool:
     """Whether waiting is told from transfer in every group with collectives of these kinds, without a contradiction."""
     try:
-        groups = [part for part in waits(run).groups if set(kinds) & set(part.group.kinds)]
+        groups = [group_waits for group_waits in waits(run).groups if set(kinds) & set(group_waits.group.kinds)]
     except MissingEvidenceError:
         return False
-    return bool(groups) and all(part.verdict is not WaitVerdict.INCONCLUSIVE for part in groups)
+    return bool(groups) and all(group_waits.verdict is not WaitVerdict.INCONCLUSIVE for group_waits in groups)
 
 
 def wait_columns(run: Run) -> tuple[Integers, ...]:
@@ -167,11 +167,11 @@ def _group(run: Run, common: Clock, group: Group) -> GroupWaits:
 def _columns(run: Run, common: Clock, group: Group, present: Mask) -> tuple[Floats, Integers]:
     """float64[k, p] starts on one clock, NaN where missing; int64[k, p] durations, 0 where missing."""
     start, length = np.full(present.shape, np.nan), np.zeros(present.shape, np.int64)
-    for place, at in enumerate(group.traces):
-        has = present[:, place]
-        activities, rows = run.traces[at].activities, group.row[has, place]
-        start[has, place] = common.to_reference(at, activities.start_ns[rows])
-        length[has, place] = activities.duration_ns[rows]
+    for column, trace_index in enumerate(group.traces):
+        has = present[:, column]
+        activities, rows = run.traces[trace_index].activities, group.row[has, column]
+        start[has, column] = common.to_reference(trace_index, activities.start_ns[rows])
+        length[has, column] = activities.duration_ns[rows]
     return start, length
 
 
@@ -245,9 +245,9 @@ def _verdict(
 
 def _method(run: Run, common: Clock, groups: tuple[GroupWaits, ...]) -> str:
     matching = match(run)
-    ways = {part.is_by_arrival for part in groups}
+    ways = {group_waits.is_by_arrival for group_waits in groups}
     way = "by both methods" if len(ways) > 1 else "by arrival" if True in ways else "by shortest duration"
-    disagree = sum(part.agrees is False for part in groups)
+    disagree = sum(group_waits.agrees is False for group_waits in groups)
     check = f"; the two methods do not agree in {count(disagree, 'group')}" if disagree else ""
     return (
         f"{share(matching.share)} of collective calls matched ({matching.method}); waiting {way}{check}; "

@@ -70,44 +70,56 @@ def ceilings(step: Step) -> tuple[Ceiling, ...]:
         Ceiling("with balanced experts", sum(_imbalance(step)), step.step_ns, Basis.DERIVED),
         Ceiling("with half the all-reduce latency", sum(_latency(step)) / 2, step.step_ns, Basis.MODEL),
     )
-    return tuple(sorted((part for part in saved if part.saved_ns > 0), key=lambda part: -part.saved_ns))
+    return tuple(sorted((ceiling for ceiling in saved if ceiling.saved_ns > 0), key=lambda ceiling: -ceiling.saved_ns))
 
 
 def marginal(step: Step) -> Marginal:
     """What doubling the degree saves at most and adds about, on the rung that the group is on."""
     degree = 2 * step.degree
-    grows = [part for part in step.classes if part.sort in (ScalingBehavior.COLLECTIVE, ScalingBehavior.WAIT)]
+    grows = [
+        class_time
+        for class_time in step.classes
+        if class_time.sort in (ScalingBehavior.COLLECTIVE, ScalingBehavior.WAIT)
+    ]
     return Marginal(
         degree=degree,
-        saves_ns=sum(part.time_ns for part in step.classes if part.sort in _SPLIT) / 2,
-        adds_ns=sum(expected_ns(part, step, degree) - part.time_ns for part in grows),
-        floor_ns=sum(_floor(part) for part in step.classes),
+        saves_ns=sum(class_time.time_ns for class_time in step.classes if class_time.sort in _SPLIT) / 2,
+        adds_ns=sum(expected_ns(class_time, step, degree) - class_time.time_ns for class_time in grows),
+        floor_ns=sum(_floor(class_time) for class_time in step.classes),
     )
 
 
 def _total(step: Step, sort: ScalingBehavior) -> float:
-    return sum(part.time_ns for part in step.classes if part.sort is sort)
+    return sum(class_time.time_ns for class_time in step.classes if class_time.sort is sort)
 
 
 def _imbalance(step: Step) -> Iterator[float]:
     """Time of the fullest rank above the mean."""
-    for part in step.classes:
-        if part.sort is ScalingBehavior.EXPERTS:
-            yield part.time_ns * (1 - 1 / part.imbalance)
+    for class_time in step.classes:
+        if class_time.sort is ScalingBehavior.EXPERTS:
+            yield class_time.time_ns * (1 - 1 / class_time.imbalance)
 
 
 def _latency(step: Step) -> Iterator[float]:
     """Time of all-reduces that an empty message would take."""
-    for part in step.classes:
-        if part.sort is ScalingBehavior.COLLECTIVE and part.operation in _REDUCES and step.reference is not None:
-            yield min(part.time_ns, part.calls * step.reference(part.operation, 0.0, step.degree))
+    for class_time in step.classes:
+        if (
+            class_time.sort is ScalingBehavior.COLLECTIVE
+            and class_time.operation in _REDUCES
+            and step.reference is not None
+        ):
+            yield min(class_time.time_ns, class_time.calls * step.reference(class_time.operation, 0.0, step.degree))
 
 
-def _floor(part: ClassTime) -> float:
+def _floor(class_time: ClassTime) -> float:
     """What no split takes away of a class."""
-    if part.sort in _SPLIT:
-        usual_ns = ATTENTION_FLOOR_NS if part.sort is ScalingBehavior.ATTENTION else FLOOR_NS
-        return min(part.time_ns, part.calls * (usual_ns if part.floor_ns is None else part.floor_ns))
+    if class_time.sort in _SPLIT:
+        usual_ns = ATTENTION_FLOOR_NS if class_time.sort is ScalingBehavior.ATTENTION else FLOOR_NS
+        return min(
+            class_time.time_ns, class_time.calls * (usual_ns if class_time.floor_ns is None else class_time.floor_ns)
+        )
     return (
-        part.time_ns if part.sort in (ScalingBehavior.REPLICATED, ScalingBehavior.HOST, ScalingBehavior.SETUP) else 0.0
+        class_time.time_ns
+        if class_time.sort in (ScalingBehavior.REPLICATED, ScalingBehavior.HOST, ScalingBehavior.SETUP)
+        else 0.0
     )

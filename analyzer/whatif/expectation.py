@@ -78,8 +78,8 @@ def what_if(step: Step, degree: int, reference: Reference | None = None) -> Expe
     """
     if degree == step.degree:
         raise UsageError(f"degree {degree} is the one that was measured; ask for another")
-    unknown_ns = sum(part.time_ns for part in step.classes if not part.is_known)
-    host_ns = sum(part.time_ns for part in step.classes if part.sort is ScalingBehavior.HOST)
+    unknown_ns = sum(class_time.time_ns for class_time in step.classes if not class_time.is_known)
+    host_ns = sum(class_time.time_ns for class_time in step.classes if class_time.sort is ScalingBehavior.HOST)
     times_ns = (unknown_ns, host_ns, step.step_ns)
     refused = refusals(step.facts, (step.degree, degree), times_ns, has_new_reference=reference is not None)
     missing = _missing_reference(step, degree, reference or step.reference)
@@ -95,7 +95,7 @@ def what_if(step: Step, degree: int, reference: Reference | None = None) -> Expe
 
 
 def _missing_reference(step: Step, degree: int, reference: Reference | None) -> tuple[str, ...]:
-    needed = any(part.sort is ScalingBehavior.COLLECTIVE and part.is_known for part in step.classes)
+    needed = any(class_time.sort is ScalingBehavior.COLLECTIVE and class_time.is_known for class_time in step.classes)
     if step.degree == 1 and degree > 1:
         if step.facts.added_calls is None or step.facts.added_bytes is None:
             return (
@@ -130,7 +130,7 @@ def _notes(step: Step, degree: int) -> tuple[str, ...]:
         )
     if step.facts.capacity_bytes is None and degree < step.degree:
         notes.append("whether memory suffices was not checked")
-    unknown_ns = sum(part.time_ns for part in step.classes if not part.is_known)
+    unknown_ns = sum(class_time.time_ns for class_time in step.classes if not class_time.is_known)
     if unknown_ns:
         notes.append(f"{duration(unknown_ns)} of unknown classes may shrink with the degree or stay as they are")
     return tuple(notes)
@@ -142,67 +142,73 @@ def _draws(step: Step, degree: int, reference: Reference | None) -> Floats:
     growth = degree / step.degree
     doublings = abs(math.log2(growth))
     total = np.zeros(DRAWS)
-    for part in step.classes:
-        middle = np.full(DRAWS, expected_ns(part, step, degree, reference))
-        if not part.is_known:
+    for class_time in step.classes:
+        middle = np.full(DRAWS, expected_ns(class_time, step, degree, reference))
+        if not class_time.is_known:
             # Stays as it is or is split in full: anything in between is as likely.
             middle = middle * growth ** -random.random(DRAWS)
-        if part.sort is ScalingBehavior.COLLECTIVE and reference is not None:
+        if class_time.sort is ScalingBehavior.COLLECTIVE and reference is not None:
             spread = NEW_RUNG_SPREAD
         else:
-            spread = (SPREADS[part.sort] if part.spread is None else part.spread) * math.sqrt(doublings)
+            spread = (SPREADS[class_time.sort] if class_time.spread is None else class_time.spread) * math.sqrt(
+                doublings
+            )
         total += middle * np.exp(spread * random.standard_normal(DRAWS))
     added_ns = _added_ns(step, degree, reference)
     total += added_ns * np.exp(NEW_RUNG_SPREAD * random.standard_normal(DRAWS))
     return np.asarray(total * np.exp(MODEL_SPREAD * doublings * random.standard_normal(DRAWS)))
 
 
-def expected_ns(part: ClassTime, step: Step, degree: int, reference: Reference | None = None) -> float:
+def expected_ns(class_time: ClassTime, step: Step, degree: int, reference: Reference | None = None) -> float:
     """Nanoseconds of one class at another degree, the middle of its range.
 
     Args:
-        part: a class of the step.
+        class_time: a class of the step.
         step: as measured.
         degree: the one asked for.
         reference: of the rung that the group would be on, None for the same as now.
     """
     growth = degree / step.degree
-    match part.sort:
+    match class_time.sort:
         case ScalingBehavior.GEMM | ScalingBehavior.EXPERTS:
-            return _split(part, growth, FLOOR_NS)
+            return _split(class_time, growth, FLOOR_NS)
         case ScalingBehavior.ATTENTION:
             heads = step.facts.kv_heads or max(degree, step.degree)
-            return _split(part, min(degree, heads) / min(step.degree, heads), ATTENTION_FLOOR_NS)
+            return _split(class_time, min(degree, heads) / min(step.degree, heads), ATTENTION_FLOOR_NS)
         case ScalingBehavior.MOVEMENT:
-            return part.time_ns / growth if part.sharded else part.time_ns
+            return class_time.time_ns / growth if class_time.sharded else class_time.time_ns
         case ScalingBehavior.WAIT:
             before = expected_maximum(step.degree)
-            return part.time_ns if part.persistent or not before else part.time_ns * expected_maximum(degree) / before
+            return (
+                class_time.time_ns
+                if class_time.persistent or not before
+                else class_time.time_ns * expected_maximum(degree) / before
+            )
         case ScalingBehavior.COLLECTIVE:
-            return _collective(part, step, degree, reference)
+            return _collective(class_time, step, degree, reference)
         case ScalingBehavior.SETUP:
-            return 0.0 if degree == 1 else part.time_ns
+            return 0.0 if degree == 1 else class_time.time_ns
         case _:
-            return part.time_ns
+            return class_time.time_ns
 
 
-def _split(part: ClassTime, growth: float, floor_ns: float) -> float:
+def _split(class_time: ClassTime, growth: float, floor_ns: float) -> float:
     """What is above the floor of each call is divided; no kernel falls below its floor by being split."""
-    own_ns = floor_ns if part.floor_ns is None else part.floor_ns
-    fixed_ns = min(part.time_ns, own_ns * part.calls)
-    return fixed_ns + (part.time_ns - fixed_ns) / growth
+    own_ns = floor_ns if class_time.floor_ns is None else class_time.floor_ns
+    fixed_ns = min(class_time.time_ns, own_ns * class_time.calls)
+    return fixed_ns + (class_time.time_ns - fixed_ns) / growth
 
 
-def _collective(part: ClassTime, step: Step, degree: int, reference: Reference | None) -> float:
-    if part.message_bytes is None or step.reference is None:
-        return part.time_ns
+def _collective(class_time: ClassTime, step: Step, degree: int, reference: Reference | None) -> float:
+    if class_time.message_bytes is None or step.reference is None:
+        return class_time.time_ns
     if degree == 1:
         return 0.0
     then = reference or step.reference
-    grown = then(part.operation, part.message_bytes, degree) / step.reference(
-        part.operation, part.message_bytes, step.degree
+    grown = then(class_time.operation, class_time.message_bytes, degree) / step.reference(
+        class_time.operation, class_time.message_bytes, step.degree
     )
-    return part.time_ns * grown
+    return class_time.time_ns * grown
 
 
 def _added_ns(step: Step, degree: int, reference: Reference | None) -> float:

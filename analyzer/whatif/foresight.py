@@ -42,8 +42,10 @@ class Foresight:
     @property
     def classes(self) -> tuple[tuple[ClassTime, float], ...]:
         """Classes of the step, longest first, with the middle of what each would take."""
-        ordered = sorted(self.step.classes, key=lambda part: -part.time_ns)
-        return tuple((part, expected_ns(part, self.step, self.expectation.degree)) for part in ordered)
+        ordered = sorted(self.step.classes, key=lambda class_time: -class_time.time_ns)
+        return tuple(
+            (class_time, expected_ns(class_time, self.step, self.expectation.degree)) for class_time in ordered
+        )
 
 
 def foresee(run: Run, dimension: str, degree: int, kind: str = "", platform: str = "") -> Foresight:
@@ -68,17 +70,17 @@ def foresee(run: Run, dimension: str, degree: int, kind: str = "", platform: str
     word = kind or "decode"
     now = _degree(run)
     step = step_of(run, now, word, platform)
-    found = what_if(step, degree)
-    if isinstance(found, Refusal):
-        raise UsageError(f"{run.label}: nothing can be expected of {dimension}={degree}: {'; '.join(found.reasons)}")
-    talks = any(part.sort is ScalingBehavior.COLLECTIVE for part in step.classes)
+    answer = what_if(step, degree)
+    if isinstance(answer, Refusal):
+        raise UsageError(f"{run.label}: nothing can be expected of {dimension}={degree}: {'; '.join(answer.reasons)}")
+    talks = any(class_time.sort is ScalingBehavior.COLLECTIVE for class_time in step.classes)
     doubled = None if talks and step.reference is None else marginal(step)
-    return Foresight(run.label, word, step, found, doubled, ceilings(step))
+    return Foresight(run.label, word, step, answer, doubled, ceilings(step))
 
 
 def _degree(run: Run) -> int:
-    found = run.layout.sizes.get(DIMENSION, 1 if run.layout.world_size == 1 else None)
-    if found is None:
+    degree = run.layout.sizes.get(DIMENSION, 1 if run.layout.world_size == 1 else None)
+    if degree is None:
         raise MissingEvidenceError(
             f"{run.label}: the degree of {DIMENSION} is unknown",
             f'state it in run.json beside the traces: {{"layout": {{"{DIMENSION}": …}}}}',
@@ -89,33 +91,40 @@ def _degree(run: Run) -> int:
         raise UsageError(
             f"{run.label} is split by {named} too; one run lets expect another degree of {DIMENSION} alone"
         )
-    return found
+    return degree
 
 
-def to_json(found: Foresight) -> str:
+def to_json(foresight: Foresight) -> str:
     """The object of a sweep with nothing measured but the run itself, schema 1; `predicted` is always a model."""
-    told = found.expectation
+    expectation = foresight.expectation
     whole = {
         "schema": SCHEMA,
         "dimension": DIMENSION,
-        "series": found.label,
-        "points": [{"degree": found.step.degree, "value_ns": round(found.step.step_ns), "kind": found.kind}],
+        "series": foresight.label,
+        "points": [
+            {"degree": foresight.step.degree, "value_ns": round(foresight.step.step_ns), "kind": foresight.kind}
+        ],
         "optimum": None,
         "past_optimum": [],
         "predicted": [
             {
-                "degree": told.degree,
-                "interval_ns": [round(told.low_ns), round(told.high_ns)],
-                "direction": told.direction or None,
-                "basis": told.basis.value,
-                "notes": list(told.notes),
+                "degree": expectation.degree,
+                "interval_ns": [round(expectation.low_ns), round(expectation.high_ns)],
+                "direction": expectation.direction or None,
+                "basis": expectation.basis.value,
+                "notes": list(expectation.notes),
                 "classes": [
-                    {"name": part.name, "sort": part.sort.value, "now_ns": round(part.time_ns), "then_ns": round(then)}
-                    for part, then in found.classes
+                    {
+                        "name": class_time.name,
+                        "sort": class_time.sort.value,
+                        "now_ns": round(class_time.time_ns),
+                        "then_ns": round(then),
+                    }
+                    for class_time, then in foresight.classes
                 ],
             }
         ],
-        "marginal": None if found.marginal is None else msgspec.to_builtins(found.marginal),
-        "ceilings": [msgspec.to_builtins(part) for part in found.ceilings],
+        "marginal": None if foresight.marginal is None else msgspec.to_builtins(foresight.marginal),
+        "ceilings": [msgspec.to_builtins(ceiling) for ceiling in foresight.ceilings],
     }
     return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode() + "\n"

@@ -47,8 +47,8 @@ class _Member:
     """Activities of one rank that belong to the chosen steps."""
 
     trace: Trace
-    part: Breakdown
-    found: RankSteps
+    rank_split: Breakdown
+    rank_steps: RankSteps
     chosen: Integers
     rows: Integers
 
@@ -74,25 +74,28 @@ def step_of(run: Run, degree: int, kind: str = "decode", platform: str = "") -> 
     count = sum(member.chosen.size for member in members)
     classes = [*_work(run, members, count), *_idle(members, count)]
     return Step(
-        degree, tuple(part for part in classes if part.time_ns > 0), _reference(run, platform), _facts(run, members)
+        degree,
+        tuple(class_time for class_time in classes if class_time.time_ns > 0),
+        _reference(run, platform),
+        _facts(run, members),
     )
 
 
-def _member(trace: Trace, part: Breakdown, found: RankSteps, kind: str) -> _Member:
-    own = found.phase.where(lambda word: word == kind)
-    chosen = np.flatnonzero(own & found.is_steady)
+def _member(trace: Trace, rank_split: Breakdown, rank_steps: RankSteps, kind: str) -> _Member:
+    is_kind = rank_steps.phase.where(lambda word: word == kind)
+    chosen = np.flatnonzero(is_kind & rank_steps.is_steady)
     if not chosen.size:
-        chosen = np.flatnonzero(own)
-    is_chosen = np.zeros(len(found) + 1, np.bool_)
+        chosen = np.flatnonzero(is_kind)
+    is_chosen = np.zeros(len(rank_steps) + 1, np.bool_)
     is_chosen[chosen] = True
-    return _Member(trace, part, found, chosen, np.flatnonzero(is_chosen[found.step_of]))
+    return _Member(trace, rank_split, rank_steps, chosen, np.flatnonzero(is_chosen[rank_steps.step_of]))
 
 
 def _work(run: Run, members: list[_Member], count: int) -> Iterator[ClassTime]:
     """Classes of activities, their exclusive time."""
     kinds = np.concatenate([member.trace.activities.kind[member.rows] for member in members])
     words, codes = _words(members)
-    owned = np.concatenate([member.part.owned_ns[member.rows] for member in members])
+    owned = np.concatenate([member.rank_split.owned_ns[member.rows] for member in members])
     length = np.concatenate([member.trace.activities.duration_ns[member.rows] for member in members])
     message = np.concatenate([message_bytes(member.trace)[member.rows] for member in members])
     is_fp8 = np.concatenate([_named(member, FP8_WORDS) for member in members])
@@ -120,7 +123,7 @@ def _work(run: Run, members: list[_Member], count: int) -> Iterator[ClassTime]:
             spread=FP8_SPREAD if fp8 else None,
         )
     late = late_rank(run) if len(members) > 1 and any(kinds == Kind.COMMUNICATION) else None
-    wait_ns = sum(_within(member, member.part.causes[Cause.PEER_WAIT]) for member in members)
+    wait_ns = sum(_within(member, member.rank_split.causes[Cause.PEER_WAIT]) for member in members)
     yield ClassTime("waiting for peers", ScalingBehavior.WAIT, wait_ns / count, persistent=late is not None)
 
 
@@ -133,21 +136,23 @@ def _idle(members: list[_Member], count: int) -> Iterator[ClassTime]:
         (Cause.QUEUE, ScalingBehavior.REPLICATED),
         (Cause.UNKNOWN, ScalingBehavior.UNKNOWN),
     ):
-        total_ns = sum(_within(member, member.part.causes[cause]) for member in members)
+        total_ns = sum(_within(member, member.rank_split.causes[cause]) for member in members)
         yield ClassTime(f"idle: {cause.value}", sort, total_ns / count)
-    gaps = np.concatenate([(member.found.period_ns - member.found.span_ns)[_followed(member)] for member in members])
+    gaps = np.concatenate(
+        [(member.rank_steps.period_ns - member.rank_steps.span_ns)[_followed(member)] for member in members]
+    )
     if gaps.size:
         yield ClassTime("between steps", ScalingBehavior.REPLICATED, float(max(np.median(gaps), 0.0)))
 
 
 def _followed(member: _Member) -> Integers:
-    chosen: Integers = member.chosen[member.found.period_ns[member.chosen] != ABSENT]
+    chosen: Integers = member.chosen[member.rank_steps.period_ns[member.chosen] != ABSENT]
     return chosen
 
 
 def _within(member: _Member, time: Intervals) -> int:
     """Nanoseconds of a set of instants inside the chosen steps."""
-    return int(member.found.time_within(time)[member.chosen].sum())
+    return int(member.rank_steps.time_within(time)[member.chosen].sum())
 
 
 def _sort(kind: Kind, word: str) -> ScalingBehavior:
@@ -169,9 +174,9 @@ def _words(members: list[_Member]) -> tuple[list[str], Integers]:
     table: dict[str, int] = {}
     columns = []
     for member in members:
-        own = member.trace.activities.subclass
-        codes = np.array([table.setdefault(word, len(table)) for word in own.values] or [0], np.int64)
-        columns.append(codes[own.codes[member.rows]])
+        subclass = member.trace.activities.subclass
+        codes = np.array([table.setdefault(word, len(table)) for word in subclass.values] or [0], np.int64)
+        columns.append(codes[subclass.codes[member.rows]])
     held = np.concatenate(columns)
     used = np.unique(held)
     words = list(table)
@@ -183,7 +188,7 @@ def _imbalance(members: list[_Member]) -> float:
     times = []
     for member in members:
         is_experts = member.trace.activities.subclass.where(lambda word: word == EXPERTS)
-        times.append(float(member.part.owned_ns[member.rows][is_experts[member.rows]].sum()) / member.chosen.size)
+        times.append(float(member.rank_split.owned_ns[member.rows][is_experts[member.rows]].sum()) / member.chosen.size)
     return max(times) / (sum(times) / len(times)) if sum(times) else 1.0
 
 
@@ -198,8 +203,8 @@ def _reference(run: Run, platform: str) -> Reference | None:
     def reference(operation: str, n_bytes: float, ranks: int) -> float:
         name = "all_reduce" if operation == CUSTOM else operation
         call = Call(name, n_bytes, ranks, count, is_custom=operation == CUSTOM and count == 1)
-        found = expected(call, device, run.hardware)
-        return 0.0 if found is None else found.time_ns
+        expected_call = expected(call, device, run.hardware)
+        return 0.0 if expected_call is None else expected_call.time_ns
 
     return reference
 
@@ -211,7 +216,7 @@ def _facts(run: Run, members: list[_Member]) -> Facts:
         return next((int(value) for name in names if isinstance(value := model.get(name), (int, float))), None)
 
     layers, hidden = stated("num_hidden_layers"), stated("hidden_size")
-    tokens = np.concatenate([member.found.tokens[member.chosen] for member in members])
+    tokens = np.concatenate([member.rank_steps.tokens[member.chosen] for member in members])
     known = tokens[tokens != ABSENT]
     on_host = all(trace.origin.device == "cpu" for trace in run.traces)
     return Facts(

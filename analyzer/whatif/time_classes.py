@@ -116,4 +116,4 @@ class Step:
     @property
     def step_ns(self) -> float:
         """Length of the step."""
-        return sum(part.time_ns for part in self.classes)
+        return sum(class_time.time_ns for class_time in self.classes)
