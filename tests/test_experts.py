@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analyzer.errors import UsageError
-from analyzer.measures import expert_traffic as traffic
-from analyzer.measures.expert_traffic import ExpertRouting
-from analyzer.measures.experts import ImbalanceCause, imbalance, load, random_imbalance, ranks_of, rebalanced
+from analyzer.measures.experts import traffic
+from analyzer.measures.experts.balance import ImbalanceCause, imbalance, load, random_imbalance, ranks_of, rebalanced
+from analyzer.measures.experts.traffic import ExpertRouting
 from analyzer.measures.pipeline import pipeline
 
 EXPERTS, TOPK = 256, 8

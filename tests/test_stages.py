@@ -8,8 +8,8 @@ import pytest
 
 from analyzer.diagnose.diagnose import diagnose
 from analyzer.ingest.load import load
-from analyzer.measures.expert_load import expert_loads
-from analyzer.measures.experts import ImbalanceCause
+from analyzer.measures.experts.balance import ImbalanceCause
+from analyzer.measures.experts.load import expert_loads
 from analyzer.measures.stages import stages
 from analyzer.model.events import Labels
 from analyzer.sketch import sketch

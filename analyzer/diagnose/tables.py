@@ -9,7 +9,7 @@ from analyzer.diagnose.link import link_row
 from analyzer.errors import MissingEvidenceError
 from analyzer.matching.clock import clock
 from analyzer.measures.breakdown import Breakdown, breakdown
-from analyzer.measures.expert_load import expert_loads
+from analyzer.measures.experts.load import expert_loads
 from analyzer.measures.links import links
 from analyzer.measures.plausible import faults, slowed
 from analyzer.measures.reuse import counted_reuse

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from analyzer.measures.breakdown import breakdown
-from analyzer.measures.experts import NEGLIGIBLE, ImbalanceCause, RankLoad, imbalance, load, ranks_of
+from analyzer.measures.experts.balance import NEGLIGIBLE, ImbalanceCause, RankLoad, imbalance, load, ranks_of
 from analyzer.model.events import ABSENT
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
