@@ -109,7 +109,7 @@ def phase_balance(base: Sequence[StepKind], head: Sequence[StepKind], *, with_pe
     sides = []
     for rows in (base, head):
         wholes = [(row.period_ns or 0) if with_period else row.median_ns for row in rows]
-        middle = [rows[at] for at in _middle(wholes)]
+        middle = [rows[index] for index in _middle(wholes)]
         sides.append(_mean([_phase(row, with_period=with_period) for row in middle]))
     parts = tuple(WaterfallPart(name, *times) for name, *times in zip(names, *sides, strict=True))
     title = f"{base[0].kind} step"
@@ -119,7 +119,7 @@ def phase_balance(base: Sequence[StepKind], head: Sequence[StepKind], *, with_pe
 def overlap(base: Sequence[Report], head: Sequence[Report]) -> Overlap:
     """Span, union and sum of both sides."""
     summed = all(counts_of(report) is not None for report in (*base, *head))
-    sides = [_spans([reports[at] for at in _middle_runs(reports)], summed=summed) for reports in (base, head)]
+    sides = [_spans([reports[index] for index in _middle_runs(reports)], summed=summed) for reports in (base, head)]
     return Overlap(sides[0], sides[1], "activities" if summed else "terms")
 
 
@@ -131,7 +131,7 @@ def _balance(
 ) -> Waterfall:
     columns = []
     for reports in sides:
-        rows = [row for at in _middle_runs(reports) for row in reports[at].breakdown.per_rank]
+        rows = [row for index in _middle_runs(reports) for row in reports[index].breakdown.per_rank]
         columns.append(_mean([parts_of(row) for row in rows]))
     parts = tuple(WaterfallPart(name, *times) for name, *times in zip(names, *columns, strict=True))
     whole = WaterfallPart(title, sum(columns[0]), sum(columns[1]))
@@ -158,8 +158,8 @@ def _spans(reports: Sequence[Report], *, summed: bool) -> tuple[int, int, int]:
     spans = []
     for report in reports:
         counts = counts_of(report)
-        own = report.breakdown.per_rank
-        for row in own:
+        rank_rows = report.breakdown.per_rank
+        for row in rank_rows:
             in_terms = row.device_busy_ns + row.hidden.communication_ns + row.hidden.movement_ns
             all_ns = counts.activity_sum_ns if summed and counts is not None else in_terms
             spans.append((row.window_ns, row.device_busy_ns, all_ns))
@@ -174,7 +174,7 @@ def _middle_runs(reports: Sequence[Report]) -> tuple[int, ...]:
 
 def _middle(values: Sequence[int]) -> tuple[int, ...]:
     """Places of the median: one, or the two around it."""
-    order = sorted(range(len(values)), key=lambda at: (values[at], at))
+    order = sorted(range(len(values)), key=lambda index: (values[index], index))
     half = len(values) // 2
     return (order[half],) if len(values) % 2 else (order[half - 1], order[half])
 

@@ -107,9 +107,9 @@ def _side(reports: Sequence[Report]) -> Side:
     return Side(tuple(report.run.label for report in reports), tuple(step_count(report) for report in reports))
 
 
-def _kept(found: dict[Name, TimeShare], *, mixed: bool) -> dict[Name, TimeShare]:
+def _kept(times: dict[Name, TimeShare], *, mixed: bool) -> dict[Name, TimeShare]:
     """Times of the whole window only where it holds the same mix of steps on both sides."""
-    return {name: part for name, part in found.items() if not (mixed and name[0] in {WINDOW, KERNELS})}
+    return {name: time_share for name, time_share in times.items() if not (mixed and name[0] in {WINDOW, KERNELS})}
 
 
 def _balances(base: Sequence[Report], head: Sequence[Report], with_period: frozenset[str]) -> Iterator[Waterfall]:
@@ -157,9 +157,9 @@ def _notes(
     for word, reports in (("base", base), ("head", head)):
         for what, values in uneven([facts(report) for report in reports]).items():
             yield f"runs of the {word} differ in {what}: {', '.join(values)}"
-    found = obstacles(*(common([facts(report) for report in side]) for side in (base, head)))
-    if found:
-        listed = ", ".join(f"{part.what} {part.base} → {part.head}" for part in found)
+    forbidding = obstacles(*(common([facts(report) for report in side]) for side in (base, head)))
+    if forbidding:
+        listed = ", ".join(f"{difference.what} {difference.base} → {difference.head}" for difference in forbidding)
         yield f"two workloads, not two states of one: {listed}"
     fewest = min(len(base), len(head))
     if fewest < FEW:
@@ -203,17 +203,17 @@ def _headline(comparison: Comparison, row: TimedRow) -> str:
         return f"{title}: no change shown, {change}; {signed(row.visible)} would have been seen"
     verb = "slower" if row.ratio > 1 else "faster"
     values = f"{duration(row.base_median_ns or 0.0)} → {duration(row.head_median_ns or 0.0)}"
-    balance = next((part for part in comparison.balances if part.title == title), None)
-    return f"{title}: {verb}, {values}, {change}{_eaten(balance)}"
+    waterfall = next((candidate for candidate in comparison.balances if candidate.title == title), None)
+    return f"{title}: {verb}, {values}, {change}{_eaten(waterfall)}"
 
 
-def _eaten(balance: Waterfall | None) -> str:
+def _eaten(waterfall: Waterfall | None) -> str:
     """The part that holds most of a difference."""
-    if balance is None or not balance.whole.difference_ns:
+    if waterfall is None or not waterfall.whole.difference_ns:
         return ""
-    sign = 1 if balance.whole.difference_ns > 0 else -1
-    worst = max(balance.parts, key=lambda part: sign * part.difference_ns)
-    return f"; {worst.name} {more(worst.difference_ns)} of {more(balance.whole.difference_ns)}"
+    sign = 1 if waterfall.whole.difference_ns > 0 else -1
+    worst = max(waterfall.parts, key=lambda part: sign * part.difference_ns)
+    return f"; {worst.name} {more(worst.difference_ns)} of {more(waterfall.whole.difference_ns)}"
 
 
 def signed(fraction: float) -> str:

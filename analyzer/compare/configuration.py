@@ -57,14 +57,18 @@ def uneven(runs: Sequence[Facts]) -> dict[str, tuple[str, ...]]:
 def differences(base: Facts, head: Facts) -> tuple[Difference, ...]:
     """Facts that are not equal, those that forbid a comparison first."""
     names = dict.fromkeys((*base, *head))
-    found = [Difference(what, base.get(what, ""), head.get(what, "")) for what in names]
-    unequal = [part for part in found if part.base != part.head]
-    return tuple(sorted(unequal, key=lambda part: not is_binding(part.what)))
+    compared = [Difference(what, base.get(what, ""), head.get(what, "")) for what in names]
+    unequal = [difference for difference in compared if difference.base != difference.head]
+    return tuple(sorted(unequal, key=lambda difference: not is_binding(difference.what)))
 
 
 def obstacles(base: Facts, head: Facts) -> tuple[Difference, ...]:
     """Differences that make two runs two workloads, as far as both sides state them."""
-    return tuple(part for part in differences(base, head) if is_binding(part.what) and part.base and part.head)
+    return tuple(
+        difference
+        for difference in differences(base, head)
+        if is_binding(difference.what) and difference.base and difference.head
+    )
 
 
 def is_binding(what: str) -> bool:

@@ -123,27 +123,27 @@ def _prior(runs: int) -> dict[str, float]:
     return {"floor": RESOLUTION, "prior_freedom": 0.0}
 
 
-def called(found: RunDifference, least: Floats) -> Words:
+def called(difference: RunDifference, least: Floats) -> Words:
     """int8[..., k], a `Change` a metric: its 95 % limit excludes no change, and it changed by its least share.
 
     The last axis holds the metrics that are judged together: Holm's correction goes over it.
     """
-    rise, bar = found.test.greater(), np.log1p(least)
-    rose = (holm(rise) <= LEVEL) & (found.test.difference >= bar)
-    fell = (holm(1 - rise) <= LEVEL) & (found.test.difference <= -bar)
+    rise, bar = difference.test.greater(), np.log1p(least)
+    rose = (holm(rise) <= LEVEL) & (difference.test.difference >= bar)
+    fell = (holm(1 - rise) <= LEVEL) & (difference.test.difference <= -bar)
     return _changes(rose, fell)
 
 
-def hinted(found: RunDifference, least: Floats) -> Words:
+def hinted(difference: RunDifference, least: Floats) -> Words:
     """int8[..., k], a `Change` a metric that its 80 % limit hints at, each metric for itself.
 
     Args:
-        found: of k metrics.
+        difference: of k metrics.
         least: share by which each metric must change to be called; a hint needs three fifths of it.
     """
-    rise, bar = found.test.greater(), np.log1p(least * HINT_CHANGE / LEAST_CHANGE)
-    rose = (rise <= HINT_LEVEL) & (found.test.difference >= bar)
-    fell = (1 - rise <= HINT_LEVEL) & (found.test.difference <= -bar)
+    rise, bar = difference.test.greater(), np.log1p(least * HINT_CHANGE / LEAST_CHANGE)
+    rose = (rise <= HINT_LEVEL) & (difference.test.difference >= bar)
+    fell = (1 - rise <= HINT_LEVEL) & (difference.test.difference <= -bar)
     return _changes(rose, fell)
 
 

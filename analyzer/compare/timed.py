@@ -127,36 +127,38 @@ def _verdicts(
 ) -> dict[Name, TimedRow]:
     first = np.array([_values(name, base) for name in names])
     second = np.array([_values(name, head) for name in names])
-    found = run_difference(first, second)
-    p = found.p
+    difference = run_difference(first, second)
+    p = difference.p
     if min(len(base), len(head)) >= MANY:
         p = np.array([mann_whitney(a, b) for a, b in zip(first, second, strict=True)])
-    told = benjamini_hochberg(p) <= FALSE_SHARE
-    low, high = found.interval
-    visible = found.visible(np.zeros(len(names)))
+    is_apart = benjamini_hochberg(p) <= FALSE_SHARE
+    low, high = difference.interval
+    visible = difference.visible(np.zeros(len(names)))
     # one or two runs do not show how much a part scatters: it must then change by as much as a whole step may
-    share = SMALL_SHARE if found.is_proof else ASSUMED_SPREAD
+    share = SMALL_SHARE if difference.is_proof else ASSUMED_SPREAD
     rows = {}
-    for at, name in enumerate(names):
+    for index, name in enumerate(names):
         row = TimedRow(
             *name,
-            tuple(first[at].tolist()),
-            tuple(second[at].tolist()),
-            float(found.ratio[at]),
-            (float(low[at]), float(high[at])),
-            float(p[at]),
-            float(visible[at]),
+            tuple(first[index].tolist()),
+            tuple(second[index].tolist()),
+            float(difference.ratio[index]),
+            (float(low[index]), float(high[index])),
+            float(p[index]),
+            float(visible[index]),
         )
         least_ns = smallest_ns([run[name] for run in (*base, *head)], share)
         matters = abs(row.difference_ns or 0.0) >= least_ns
-        rows[name] = replace(row, differs=bool(told[at]) and matters, small=bool(told[at]) and not matters)
+        rows[name] = replace(
+            row, differs=bool(is_apart[index]) and matters, small=bool(is_apart[index]) and not matters
+        )
     return rows
 
 
 def smallest_ns(readings: Sequence[TimeShare], share: float = SMALL_SHARE) -> float:
     """The least difference that matters: 50 µs or a share of the step, over all the times it happens in it."""
-    whole = fmean(part.whole_ns for part in readings)
-    times = max(1.0, fmean(part.times for part in readings))
+    whole = fmean(reading.whole_ns for reading in readings)
+    times = max(1.0, fmean(reading.times for reading in readings))
     return max(SMALL_NS, share * whole) / times
 
 

@@ -50,7 +50,9 @@ def _split(run: Run) -> PlainAnswer:
     used = [f"{axis}={layout.sizes[axis]}" for axis in AXES if layout.sizes.get(axis, 1) > 1]
     unknown = [axis for axis in AXES if axis not in layout.sizes]
     cure = 'state the layout in run.json beside the traces: {"layout": {"tp": 2, …}}'
-    roles = {role: ranks([rank for rank, own in run.workload.roles.items() if own == role]) for role in _ROLES}
+    roles = {
+        role: ranks([rank for rank, held_role in run.workload.roles.items() if held_role == role]) for role in _ROLES
+    }
     by_phase = " and ".join(f"{role} on ranks {where}" for role, where in roles.items() if where)
     if by_phase and not used:
         return PlainAnswer(f"by phase: {by_phase} (declared)")
@@ -76,12 +78,12 @@ def _locality(run: Run) -> PlainAnswer:
         total = cost(run, between_ranks).share
         kinds = ", ".join(dict.fromkeys(_STATE.get(row.kind, row.kind) for row in crossing))
         parts.append(f"between ranks: {kinds} ({share(total)} of the window)")
-    for rung, place in (("host", "between host and device"), ("peer", "between devices"), ("hbm", "within the device")):
+    for rung, where in (("host", "between host and device"), ("peer", "between devices"), ("hbm", "within the device")):
         rows = [move for move in moved if move.rung == rung]
         if rows:
             named = ", ".join(f"{row.subclass} ×{row.count}" for row in rows[:SHOWN])
             parts.append(
-                f"{place}: {named} ({share(cost(run, exposed(Kind.MOVEMENT, *(row.subclass for row in rows))).share)})"
+                f"{where}: {named} ({share(cost(run, exposed(Kind.MOVEMENT, *(row.subclass for row in rows))).share)})"
             )
     carriers = run.workload.handover.carriers
     if carriers:
@@ -148,14 +150,14 @@ def _cached(run: Run) -> list[str]:
         return []
     parts = []
     if counted.queried_tokens:
-        found = counted.cached_tokens or 0
+        cached = counted.cached_tokens or 0
         parts.append(
-            f"the prefix cache holds {found:,} of {counted.queried_tokens:,} prompt tokens "
-            f"({share(found / counted.queried_tokens)}), {counted.queried_tokens - found:,} are not in it"
+            f"the prefix cache holds {cached:,} of {counted.queried_tokens:,} prompt tokens "
+            f"({share(cached / counted.queried_tokens)}), {counted.queried_tokens - cached:,} are not in it"
         )
     if counted.external_queried_tokens:
-        found = counted.external_cached_tokens or 0
-        parts.append(f"the cache behind it {found:,} of {counted.external_queried_tokens:,}")
+        cached = counted.external_cached_tokens or 0
+        parts.append(f"the cache behind it {cached:,} of {counted.external_queried_tokens:,}")
     if counted.loaded_back_tokens:
         parts.append(f"{counted.loaded_back_tokens:,} tokens come back from host memory")
     if counted.evicted_tokens:
@@ -178,7 +180,7 @@ def _kv_of_steps(run: Run) -> list[str]:
 
 
 def _reversal(run: Run) -> PlainAnswer:
-    compute = cost(run, lambda part: part.compute.total_ns).share
+    compute = cost(run, lambda rank_times: rank_times.compute.total_ns).share
     added = cost(run, between_ranks).share
     if len(run.ranks) == 1 or not traffic(run):
         why = "one rank has no split to undo" if len(run.ranks) == 1 else "the ranks exchange nothing here"

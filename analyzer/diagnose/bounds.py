@@ -19,7 +19,7 @@ KINDS = ("decode", "prefill", "mixed", "verify")
 
 def bound_rows(run: Run) -> list[BoundRow]:
     """Bounds of every kind of step; none of a kind whose waiting is not told from transfer."""
-    return [row for found in step_summary(run) if found.kind in KINDS for row in _rows(run, found.kind)]
+    return [row for summary in step_summary(run) if summary.kind in KINDS for row in _rows(run, summary.kind)]
 
 
 def _rows(run: Run, kind: str) -> Iterator[BoundRow]:

@@ -36,8 +36,8 @@ def diagnose(run: Run, rules: Iterable[Rule]) -> Report:
         run: at least one trace with at least one activity.
         rules: in any order.
     """
-    outcomes, found = _ask_all(run, rules)
-    found.sort(key=lambda pair: (-(pair[1].cost_share or 0.0), pair[0].code))
+    outcomes, rule_findings = _ask_all(run, rules)
+    rule_findings.sort(key=lambda pair: (-(pair[1].cost_share or 0.0), pair[0].code))
     steps = max((row.count for row in step_rows(run)), default=0)
     return Report(
         schema=SCHEMA,
@@ -47,11 +47,11 @@ def diagnose(run: Run, rules: Iterable[Rule]) -> Report:
         collectives=collective_rows(run),
         ladder=ladder_rows(run),
         rungs=rank_rungs(run),
-        questions=[_answer(question, run, found, outcomes) for question in Question],
-        findings=[_row(rule, finding, run, steps) for rule, finding in found],
+        questions=[_answer(question, run, rule_findings, outcomes) for question in Question],
+        findings=[_row(rule, finding, run, steps) for rule, finding in rule_findings],
         rules=outcomes,
         scaling=scaling_facts(run),
-        verdict=_verdict(run, found),
+        verdict=_verdict(run, rule_findings),
         waiting=waiting_table(run),
         extra={KEY: msgspec.to_builtins(counts(run))},
     )
@@ -59,25 +59,25 @@ def diagnose(run: Run, rules: Iterable[Rule]) -> Report:
 
 def _ask_all(run: Run, rules: Iterable[Rule]) -> tuple[list[RuleOutcome], list[Found]]:
     outcomes: list[RuleOutcome] = []
-    found: list[Found] = []
+    rule_findings: list[Found] = []
     for rule in sorted(rules, key=lambda rule: rule.code):
         try:
             findings = list(rule.check(run))
         except MissingEvidenceError as lack:
             outcomes.append(RuleOutcome(rule.code, rule.name, rule.question, "unknown", lack.missing, lack.cure))
             continue
-        found += [(rule, finding) for finding in findings]
+        rule_findings += [(rule, finding) for finding in findings]
         outcomes.append(RuleOutcome(rule.code, rule.name, rule.question, "found" if findings else "clean"))
-    return outcomes, found
+    return outcomes, rule_findings
 
 
-def _answer(question: Question, run: Run, found: list[Found], outcomes: list[RuleOutcome]) -> Answer:
+def _answer(question: Question, run: Run, rule_findings: list[Found], outcomes: list[RuleOutcome]) -> Answer:
     plain = plain_answer(question, run)
-    own = [finding for rule, finding in found if rule.question == question]
-    severities = {finding.severity for finding in own}
+    findings = [finding for rule, finding in rule_findings if rule.question == question]
+    severities = {finding.severity for finding in findings}
     text = plain.text if plain.known else f"unknown, because {plain.text}"
-    if own and not plain.known:
-        text = f"{own[0].message}; for the rest, {plain.text}"
+    if findings and not plain.known:
+        text = f"{findings[0].message}; for the rest, {plain.text}"
     if severities & {Severity.ERROR, Severity.WARNING}:
         verdict: Verdict = "problem" if Severity.ERROR in severities else "attention"
     else:
@@ -112,10 +112,10 @@ def _row(rule: Rule, finding: Finding, run: Run, steps: int) -> FindingRow:
     )
 
 
-def _verdict(run: Run, found: list[Found]) -> str:
+def _verdict(run: Run, rule_findings: list[Found]) -> str:
     """One line: the largest loss, and the finding to start with."""
-    shares = {kind: cost(run, lambda part, kind=kind: part.term(kind).total_ns).share for kind in Kind}  # type: ignore[misc]
-    if not any(part.window.total_ns for part in breakdown(run)):
+    shares = {kind: cost(run, lambda rank_times, kind=kind: rank_times.term(kind).total_ns).share for kind in Kind}  # type: ignore[misc]
+    if not any(rank_times.window.total_ns for rank_times in breakdown(run)):
         return "nothing ran in the recorded window"
     losses = {kind: value for kind, value in shares.items() if kind is not Kind.COMPUTE}
     worst = max(losses, key=lambda kind: losses[kind])
@@ -129,7 +129,7 @@ def _verdict(run: Run, found: list[Found]) -> str:
         line += "nothing else takes a hundredth of it"
     else:
         line += f"the largest loss is {words[worst]}, {share(losses[worst])}"
-    costly = [(rule, finding) for rule, finding in found if finding.severity is not Severity.INFO]
+    costly = [(rule, finding) for rule, finding in rule_findings if finding.severity is not Severity.INFO]
     if not costly:
         return f"{line}. No warnings."
     rule, finding = costly[0]

@@ -63,20 +63,20 @@ def _memory(run: Run) -> dict[str, int | float]:
     counted = counted_reuse(run)
     if counted is None:
         return dict(run.workload.memory)
-    told = {
+    counters = {
         "preemptions": counted.preemptions,
         "queried_tokens": counted.queried_tokens,
         "cached_tokens": counted.cached_tokens,
     }
-    return {**run.workload.memory, **{name: value for name, value in told.items() if value is not None}}
+    return {**run.workload.memory, **{name: value for name, value in counters.items() if value is not None}}
 
 
 def _clock_facts(run: Run) -> ClockFacts:
     try:
-        found = clock(run)
+        common_clock = clock(run)
     except MissingEvidenceError:
         return ClockFacts("not compared", None)
-    return ClockFacts(found.method, found.error_ns)
+    return ClockFacts(common_clock.method, common_clock.error_ns)
 
 
 def _wait_method(run: Run) -> str:
@@ -89,8 +89,8 @@ def _wait_method(run: Run) -> str:
 def warnings(run: Run) -> Iterator[str]:
     """Unclassified time, an inflating profiler, then faults of the recording, equal notes of several ranks once."""
     parts = breakdown(run)
-    busy_ns = sum(part.device_busy_ns for part in parts)
-    unknown_ns = sum(part.unclassified_ns for part in parts)
+    busy_ns = sum(rank_times.device_busy_ns for rank_times in parts)
+    unknown_ns = sum(rank_times.unclassified_ns for rank_times in parts)
     if busy_ns and unknown_ns / busy_ns > UNCLASSIFIED_WARNING:
         yield (
             f"{share(unknown_ns / busy_ns)} of busy time is in kernels that no pattern knows, counted as compute: "
@@ -112,26 +112,28 @@ def warnings(run: Run) -> Iterator[str]:
 
 def _worded(text: str, times: int, where: tuple[int, ...]) -> str:
     """A note with how often and on which ranks."""
-    place = f" (rank{'s' if len(where) > 1 else ''} {ranks(where)})" if where else ""
-    return f"{text}{f' ×{times:,}' if times > 1 else ''}{place}"
+    on_ranks = f" (rank{'s' if len(where) > 1 else ''} {ranks(where)})" if where else ""
+    return f"{text}{f' ×{times:,}' if times > 1 else ''}{on_ranks}"
 
 
 def breakdown_tables(run: Run) -> BreakdownTables:
     """Per rank and per kind of step."""
-    return BreakdownTables([_rank_row(part) for part in breakdown(run)], step_rows(run))
+    return BreakdownTables([_rank_row(rank_times) for rank_times in breakdown(run)], step_rows(run))
 
 
-def _rank_row(part: Breakdown) -> RankBreakdown:
-    causes = part.causes
-    subclasses = {word: time_ns for (_, word), time_ns in sorted(part.subclass_ns.items(), key=lambda item: -item[1])}
+def _rank_row(rank_times: Breakdown) -> RankBreakdown:
+    causes = rank_times.causes
+    subclasses = {
+        word: time_ns for (_, word), time_ns in sorted(rank_times.subclass_ns.items(), key=lambda item: -item[1])
+    }
     return RankBreakdown(
-        rank=part.rank,
-        window_ns=part.window.total_ns,
-        compute_ns=part.compute.total_ns,
-        communication_ns=part.communication.total_ns,
-        movement_ns=part.movement.total_ns,
-        sync_ns=part.sync.total_ns,
-        hidden=Hidden(part.hidden_communication_ns, part.hidden_movement_ns),
+        rank=rank_times.rank,
+        window_ns=rank_times.window.total_ns,
+        compute_ns=rank_times.compute.total_ns,
+        communication_ns=rank_times.communication.total_ns,
+        movement_ns=rank_times.movement.total_ns,
+        sync_ns=rank_times.sync.total_ns,
+        hidden=Hidden(rank_times.hidden_communication_ns, rank_times.hidden_movement_ns),
         sync_causes=SyncCauses(
             peer_wait_ns=causes[Cause.PEER_WAIT].total_ns,
             host_sync_ns=causes[Cause.HOST_SYNC].total_ns,
@@ -141,16 +143,16 @@ def _rank_row(part: Breakdown) -> RankBreakdown:
             unknown_ns=causes[Cause.UNKNOWN].total_ns,
         ),
         subclasses=subclasses,
-        unclassified_ns=part.unclassified_ns,
-        device_busy_ns=part.device_busy_ns,
-        fused_ns=part.fused_ns,
-        overlapped_ns=part.overlapped_ns,
+        unclassified_ns=rank_times.unclassified_ns,
+        device_busy_ns=rank_times.device_busy_ns,
+        fused_ns=rank_times.fused_ns,
+        overlapped_ns=rank_times.overlapped_ns,
     )
 
 
 def step_rows(run: Run) -> list[StepKind]:
     """Steps by kind."""
-    terms = [{kind.label: part.term(kind) for kind in Kind} for part in breakdown(run)]
+    terms = [{kind.label: rank_times.term(kind) for kind in Kind} for rank_times in breakdown(run)]
     return [
         StepKind(
             kind=row.kind,

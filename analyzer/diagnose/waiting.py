@@ -32,7 +32,7 @@ def waiting_table(run: Run) -> WaitingTable:
     pairs, unlisted_ns = _pairs(run)
     return WaitingTable(
         matched_share=match(run).share,
-        groups=[_group(run, part) for part in groups],
+        groups=[_group(run, group_waits) for group_waits in groups],
         late=[_late(run, row) for row in late if row.calls],
         pairs=pairs,
         unlisted_pairs_ns=unlisted_ns,
@@ -40,10 +40,10 @@ def waiting_table(run: Run) -> WaitingTable:
     )
 
 
-def _group(run: Run, part: GroupWaits) -> GroupWaiting:
-    group, n = part.group, len(part.group.ranks)
-    total_ns = int(part.duration_ns.sum())
-    arrival_ns = part.by_arrival_ns
+def _group(run: Run, group_waits: GroupWaits) -> GroupWaiting:
+    group, n = group_waits.group, len(group_waits.group.ranks)
+    total_ns = int(group_waits.duration_ns.sum())
+    arrival_ns = group_waits.by_arrival_ns
     return GroupWaiting(
         group=list(group.ranks),
         dimension=next((axis for kind in group.kinds if (axis := run.layout.axis_of(group.ranks, kind))), "unknown"),
@@ -53,13 +53,13 @@ def _group(run: Run, part: GroupWaits) -> GroupWaiting:
         complete_share=float(np.mean(group.row != ABSENT)),
         wait_by_arrival_ns=None if arrival_ns is None else arrival_ns // n,
         transfer_by_arrival_ns=None if arrival_ns is None else (total_ns - arrival_ns) // n,
-        wait_by_shortest_ns=part.by_shortest_ns // n,
-        transfer_by_shortest_ns=(total_ns - part.by_shortest_ns) // n,
-        used="arrival" if part.is_by_arrival else "shortest duration",
-        agrees=part.agrees,
-        clock_error_ns=part.error_ns,
-        verdict=part.verdict.value,
-        reason=part.reason,
+        wait_by_shortest_ns=group_waits.by_shortest_ns // n,
+        transfer_by_shortest_ns=(total_ns - group_waits.by_shortest_ns) // n,
+        used="arrival" if group_waits.is_by_arrival else "shortest duration",
+        agrees=group_waits.agrees,
+        clock_error_ns=group_waits.error_ns,
+        verdict=group_waits.verdict.value,
+        reason=group_waits.reason,
     )
 
 
@@ -105,8 +105,8 @@ def _stated(value: float) -> float | None:
 def _more_tokens(run: Run, row: LateRank) -> float | None:
     """Tokens of the late rank's steps less those of the others', mean; None where a rank states none."""
     means = {}
-    for rank, own in zip(run.ranks, steps(run), strict=True):
-        stated = own.tokens[own.tokens != ABSENT]
+    for rank, rank_steps in zip(run.ranks, steps(run), strict=True):
+        stated = rank_steps.tokens[rank_steps.tokens != ABSENT]
         if rank in row.ranks and stated.size:
             means[rank] = float(stated.mean())
     if set(means) != set(row.ranks):

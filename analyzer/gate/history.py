@@ -99,15 +99,15 @@ def trend(entries: Sequence[Entry], metric: str) -> Trend:
     all places and the sides differ by 3 %. The drift is the slope of Theil and Sen since then, if its 99 % interval
     excludes none and it adds up to 3 %.
     """
-    told = [entry for entry in entries if _positive(entry, metric)]
-    means = np.array([logs.mean() for logs in _logs(told, metric)])
-    place = _jump(means)
-    since = means[place:]
+    gates = [entry for entry in entries if _positive(entry, metric)]
+    means = np.array([logs.mean() for logs in _logs(gates, metric)])
+    jump_index = _jump(means)
+    since = means[jump_index:]
     jump = None
-    if place:
-        ratio = math.exp(float(since.mean() - means[:place].mean()))
-        jump = (told[place].label or told[place].time, ratio)
-    return Trend(metric, len(told), jump, _drift(since))
+    if jump_index:
+        ratio = math.exp(float(since.mean() - means[:jump_index].mean()))
+        jump = (gates[jump_index].label or gates[jump_index].time, ratio)
+    return Trend(metric, len(gates), jump, _drift(since))
 
 
 def _positive(entry: Entry, metric: str) -> bool:
@@ -121,19 +121,19 @@ def _logs(entries: Sequence[Entry], metric: str) -> list[Floats]:
 
 def _jump(means: Floats) -> int:
     """Place of the first value after a jump, 0 for none."""
-    places = range(FEWEST_BESIDE, means.size - FEWEST_BESIDE + 1)
-    if not places:
+    splits = range(FEWEST_BESIDE, means.size - FEWEST_BESIDE + 1)
+    if not splits:
         return 0
-    apart = [abs(float(means[at:].mean() - means[:at].mean())) for at in places]
-    strengths = [_strength(means, at) for at in places]
-    best = max(range(len(strengths)), key=lambda at: strengths[at])
+    apart = [abs(float(means[split:].mean() - means[:split].mean())) for split in splits]
+    strengths = [_strength(means, split) for split in splits]
+    best = max(range(len(strengths)), key=lambda index: strengths[index])
     p = 2 * float(student_tail(strengths[best], means.size - 2)) * len(strengths)
-    return places[best] if p <= JUMP_LEVEL and apart[best] >= math.log1p(HINT_CHANGE) else 0
+    return splits[best] if p <= JUMP_LEVEL and apart[best] >= math.log1p(HINT_CHANGE) else 0
 
 
-def _strength(means: Floats, at: int) -> float:
+def _strength(means: Floats, split: int) -> float:
     """Student's t between two parts, the spread at least that of the mean of three runs."""
-    before, after = means[:at], means[at:]
+    before, after = means[:split], means[split:]
     squares = float(((before - before.mean()) ** 2).sum() + ((after - after.mean()) ** 2).sum())
     scatter = max(math.sqrt(squares / (means.size - 2)), LEAST_SPREAD / math.sqrt(3))
     return abs(float(after.mean() - before.mean())) / (scatter * math.sqrt(1 / before.size + 1 / after.size))

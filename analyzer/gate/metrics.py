@@ -114,8 +114,8 @@ def time_rows(
             rows.append(MetricResult(f"{kind}.step", GateVerdict.NOT_COMPARABLE, reason))
             continue
         times = list(_times(kind, base, head, settings))
-        tested += [part for part in times if _is_worth_a_test(part)]
-        rows += [_too_small(part) for part in times if not _is_worth_a_test(part)]
+        tested += [timed for timed in times if _is_worth_a_test(timed)]
+        rows += [_too_small(timed) for timed in times if not _is_worth_a_test(timed)]
     return (*_judged(tested, settings, spreads), *rows) if tested else tuple(rows)
 
 
@@ -161,43 +161,45 @@ def _too_small(times: _Times) -> MetricResult:
 def _judged(tested: list[_Times], settings: GateSettings, spreads: dict[str, float]) -> Iterator[MetricResult]:
     # what is below 1 % of the step counts as 1 %: next to nothing has no ratio worth a test
     first, second = (
-        np.array([np.maximum(getattr(part, side), SMALL_SHARE * part.whole_ns) for part in tested])
+        np.array([np.maximum(getattr(timed, side), SMALL_SHARE * timed.whole_ns) for timed in tested])
         for side in ("base", "head")
     )
-    found = run_difference(first, second)
+    difference = run_difference(first, second)
     least = np.array(
-        [max(settings.least_change(part.metric), SPREADS * spreads.get(part.metric, 0.0)) for part in tested]
+        [max(settings.least_change(timed.metric), SPREADS * spreads.get(timed.metric, 0.0)) for timed in tested]
     )
-    changes, hints, corrected = called(found, least), hinted(found, least), holm(found.test.greater())
-    visible = found.visible(least, len(tested))
-    low, high = found.interval
-    for at, part in enumerate(tested):
+    changes, hints, corrected = called(difference, least), hinted(difference, least), holm(difference.test.greater())
+    visible = difference.visible(least, len(tested))
+    low, high = difference.interval
+    for index, timed in enumerate(tested):
         row = MetricResult(
-            part.metric,
+            timed.metric,
             GateVerdict.PASS,
             "",
-            part.base,
-            part.head,
-            ratio=float(found.ratio[at]),
-            interval=(float(low[at]), float(high[at])),
-            p=float(corrected[at]),
-            visible=float(visible[at]),
+            timed.base,
+            timed.head,
+            ratio=float(difference.ratio[index]),
+            interval=(float(low[index]), float(high[index])),
+            p=float(corrected[index]),
+            visible=float(visible[index]),
         )
-        moved_ns = abs(median(part.head) - median(part.base))
-        matters = moved_ns >= max(SMALL_NS, SMALL_SHARE * part.whole_ns)
-        change = Change(int(changes[at])) if matters else Change.NONE
-        hint = matters and hints[at] == Change.ROSE
-        limits = _Limits(float(least[at]), TOO_NOISY * settings.least_change(part.metric))
-        yield _worded(row, change, limits, found, hint=hint)
+        moved_ns = abs(median(timed.head) - median(timed.base))
+        matters = moved_ns >= max(SMALL_NS, SMALL_SHARE * timed.whole_ns)
+        change = Change(int(changes[index])) if matters else Change.NONE
+        hint = matters and hints[index] == Change.ROSE
+        limits = _Limits(float(least[index]), TOO_NOISY * settings.least_change(timed.metric))
+        yield _worded(row, change, limits, difference, hint=hint)
 
 
-def _worded(row: MetricResult, change: Change, limits: _Limits, found: RunDifference, *, hint: bool) -> MetricResult:
+def _worded(
+    row: MetricResult, change: Change, limits: _Limits, difference: RunDifference, *, hint: bool
+) -> MetricResult:
     """The row with its verdict and the sentence that says why."""
     moved = abs((row.ratio or 1.0) - 1)
     word = "slower" if (row.ratio or 1.0) > 1 else "faster"
     seen = f"a rise of {share(row.visible or 0.0)} would have been seen"
-    if not found.is_proof:
-        runs = f"{count(min(found.base_runs, found.head_runs), 'run')} a side cannot prove a change"
+    if not difference.is_proof:
+        runs = f"{count(min(difference.base_runs, difference.head_runs), 'run')} a side cannot prove a change"
         hinted_at = (
             f"looks {share(moved)} {word}, but {runs}" if change is not Change.NONE or hint else f"{runs}; {seen}"
         )

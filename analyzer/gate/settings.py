@@ -63,10 +63,10 @@ def read_settings(text: str, source: str) -> GateSettings:
 
 
 def _table(tables: dict[str, Any], name: str, source: str) -> dict[str, Any]:
-    found = tables.get(name, {})
-    if not isinstance(found, dict):
+    entries = tables.get(name, {})
+    if not isinstance(entries, dict):
         raise UsageError(f"{source}: {name} is no table; write [{name}] above its entries")
-    return found
+    return entries
 
 
 def _flat(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

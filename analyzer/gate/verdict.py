@@ -98,7 +98,7 @@ def gate(
     notes = list(_notes(reports, head, kept, settings))
     rows: tuple[MetricResult, ...] = ()
     if forbidding and not allow_different:
-        listed = ", ".join(f"{part.what} {part.base} → {part.head}" for part in forbidding)
+        listed = ", ".join(f"{difference.what} {difference.base} → {difference.head}" for difference in forbidding)
         notes.insert(0, f"not the workload of the baseline: {listed}; pass --allow-different to compare all the same")
     else:
         spreads = {metric: value for metric in _metrics(head) if (value := spread(history, metric)) is not None}
@@ -151,10 +151,10 @@ def _accepted(row: MetricResult, settings: GateSettings) -> MetricResult:
 
 def _whole(rows: Sequence[MetricResult], findings: Sequence[NewFinding]) -> GateVerdict:
     """The gravest verdict; without any metric there is nothing to compare."""
-    found = {row.verdict for row in rows} | {row.verdict for row in findings}
+    verdicts = {row.verdict for row in rows} | {row.verdict for row in findings}
     if not rows:
         return GateVerdict.NOT_COMPARABLE
-    return next(verdict for verdict in _ORDER if verdict in found)
+    return next(verdict for verdict in _ORDER if verdict in verdicts)
 
 
 def _new_findings(
@@ -198,10 +198,10 @@ def _notes(reports: Sequence[Report], head: Sequence[Record], kept: Baseline, se
     if uneven_sorts:
         yield f"the recordings hold other mixes of steps or tokens: {', '.join(uneven_sorts)} are not gated"
     rules = {row.rule for report in reports for row in report.rules} | {rule for run in head for rule in run.findings}
-    found = {rule for run in head for rule in run.findings}
+    found_rules = {rule for run in head for rule in run.findings}
     metrics = {*_metrics(head), *_metrics(kept.runs), *(name for run in (*head, *kept.runs) for name in run.exact)}
     for name in settings.ignored:
-        if name in rules and name not in found:
+        if name in rules and name not in found_rules:
             yield f"ignore {name} is stale: no run has this finding any more"
         elif name not in rules and name not in metrics:
             yield f"ignore {name} is stale: no such rule or metric"

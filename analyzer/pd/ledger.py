@@ -84,18 +84,18 @@ def ledger(pair: Pair) -> tuple[HandOver, ...]:
             "prefill and decode ranks are on two nodes, whose clocks differ by more than a transfer takes",
             "record both roles on one node",
         )
-    sources = {part.rank: part for part in steps_of(pair.prefill, pair.sources)}
-    targets = {part.rank: part for part in steps_of(pair.decode, pair.targets)}
+    sources = {rank_steps.rank: rank_steps for rank_steps in steps_of(pair.prefill, pair.sources)}
+    targets = {rank_steps.rank: rank_steps for rank_steps in steps_of(pair.decode, pair.targets)}
     messages = pair.decode.workload.handover.messages or pair.prefill.workload.handover.messages
-    found = tuple(
+    hand_overs = tuple(
         _by_messages(pair, sources, targets, messages) if messages else _by_windows(sources, targets, _windows(pair))
     )
-    if not found:
+    if not hand_overs:
         raise MissingEvidenceError(
             "no transfer was noted with its time",
             "record with shardscope collect pd, or collect vllm or sglang with --concurrency 1",
         )
-    return tuple(sorted(found, key=lambda each: (each.start_ns, each.name)))
+    return tuple(sorted(hand_overs, key=lambda hand_over: (hand_over.start_ns, hand_over.name)))
 
 
 def is_one_clock(pair: Pair) -> bool:
@@ -109,22 +109,22 @@ def _by_messages(
     pair: Pair, sources: dict[int, RankSteps], targets: dict[int, RankSteps], messages: Iterable[Message]
 ) -> Iterator[HandOver]:
     handing = _handing(pair)
-    known = (part for part in messages if part.source in sources and part.target in targets)
-    ordered = sorted(known, key=lambda part: (part.turn, part.target, part.received_ns))
-    for (turn, target), group in groupby(ordered, key=lambda part: (part.turn, part.target)):
-        own = list(group)
-        prefills = [_last_before(sources[rank], own) for rank in sorted({part.source for part in own})]
-        first = _first_after(targets[target], own[-1].received_ns)
+    known = (message for message in messages if message.source in sources and message.target in targets)
+    ordered = sorted(known, key=lambda message: (message.turn, message.target, message.received_ns))
+    for (turn, target), group in groupby(ordered, key=lambda message: (message.turn, message.target)):
+        batch = list(group)
+        prefills = [_last_before(sources[rank], batch) for rank in sorted({message.source for message in batch})]
+        first = _first_after(targets[target], batch[-1].received_ns)
         if first is None or None in prefills:
             continue
         lasting = [span for span in prefills if span is not None]
-        moving = _union((max(part.sent_ns, part.posted_ns), part.received_ns) for part in own)
-        waiting = _union((part.sent_ns, max(part.sent_ns, part.posted_ns)) for part in own)
+        moving = _union((max(message.sent_ns, message.posted_ns), message.received_ns) for message in batch)
+        waiting = _union((message.sent_ns, max(message.sent_ns, message.posted_ns)) for message in batch)
         again = spans(targets[target], prefilling(targets[target]))
         yield _split(
             f"round {turn} to rank {target}",
             _Marks(_union(lasting), first, moving, waiting, again, handing[target]),
-            sum(part.size_bytes for part in own),
+            sum(message.size_bytes for message in batch),
         )
 
 
@@ -175,12 +175,18 @@ def _by_windows(
         if window.transfers != 1:
             continue
         prefill = _union(
-            span for part in sources.values() for span in _between(part, prefilling(part), since_ns, window.at_ns)
+            span
+            for rank_steps in sources.values()
+            for span in _between(rank_steps, prefilling(rank_steps), since_ns, window.at_ns)
         )
         if not len(prefill):
             continue
         stop_ns = int(prefill.end_ns[-1])
-        later = [span for part in targets.values() for span in _between(part, working(part), stop_ns, window.at_ns)]
+        later = [
+            span
+            for rank_steps in targets.values()
+            for span in _between(rank_steps, working(rank_steps), stop_ns, window.at_ns)
+        ]
         if later:
             yield _counted(f"transfer {number + 1}", prefill, min(later), window)
 
@@ -199,28 +205,30 @@ def _counted(name: str, prefill: Intervals, first: tuple[int, int], window: Coun
 
 def _handing(pair: Pair) -> dict[int, Intervals]:
     """Of each decode rank, the ranges in which its engine hands over."""
-    found = {}
+    handing = {}
     for trace in pair.decode.traces:
-        rows = trace.annotations.name.where(lambda name: any(part in name for part in _HANDING))
-        found[trace.rank] = trace.annotations.take(rows).union()
-    return found
+        rows = trace.annotations.name.where(lambda name: any(fragment in name for fragment in _HANDING))
+        handing[trace.rank] = trace.annotations.take(rows).union()
+    return handing
 
 
-def _last_before(part: RankSteps, messages: list[Message]) -> tuple[int, int] | None:
+def _last_before(rank_steps: RankSteps, messages: list[Message]) -> tuple[int, int] | None:
     """The prefill step that a rank's messages came from: the last that began before the first was sent."""
-    sent_ns = min(message.sent_ns for message in messages if message.source == part.rank)
-    rows = np.flatnonzero(prefilling(part) & (part.start_ns <= sent_ns))
-    return (int(part.start_ns[rows[-1]]), int(part.end_ns[rows[-1]])) if rows.size else None
+    sent_ns = min(message.sent_ns for message in messages if message.source == rank_steps.rank)
+    rows = np.flatnonzero(prefilling(rank_steps) & (rank_steps.start_ns <= sent_ns))
+    return (int(rank_steps.start_ns[rows[-1]]), int(rank_steps.end_ns[rows[-1]])) if rows.size else None
 
 
-def _first_after(part: RankSteps, at_ns: int) -> tuple[int, int] | None:
-    rows = np.flatnonzero(part.phase.where(lambda word: word == Phase.DECODE.value) & (part.start_ns >= at_ns))
-    return (int(part.start_ns[rows[0]]), int(part.end_ns[rows[0]])) if rows.size else None
+def _first_after(rank_steps: RankSteps, at_ns: int) -> tuple[int, int] | None:
+    rows = np.flatnonzero(
+        rank_steps.phase.where(lambda word: word == Phase.DECODE.value) & (rank_steps.start_ns >= at_ns)
+    )
+    return (int(rank_steps.start_ns[rows[0]]), int(rank_steps.end_ns[rows[0]])) if rows.size else None
 
 
-def _between(part: RankSteps, rows: Mask, since_ns: int, until_ns: int) -> list[tuple[int, int]]:
-    chosen = np.flatnonzero(rows & (part.start_ns >= since_ns) & (part.end_ns <= until_ns))
-    return [(int(part.start_ns[at]), int(part.end_ns[at])) for at in chosen]
+def _between(rank_steps: RankSteps, rows: Mask, since_ns: int, until_ns: int) -> list[tuple[int, int]]:
+    chosen = np.flatnonzero(rows & (rank_steps.start_ns >= since_ns) & (rank_steps.end_ns <= until_ns))
+    return [(int(rank_steps.start_ns[row]), int(rank_steps.end_ns[row])) for row in chosen]
 
 
 def _union(pairs: Iterable[tuple[int, int]]) -> Intervals:

@@ -137,7 +137,7 @@ def pd(
         tuple(map(_row, handed)),
         _transfer(pair, moved, link_bytes_per_s, logged),
         again,
-        tuple(Busy(part.role, part.ranks, part.busy_share) for part in held),
+        tuple(Busy(pool.role, pool.ranks, pool.busy_share) for pool in held),
         binding(held),
         tuple(Term(term.name, term.side, term.value_ns, term.basis.value, term.how) for term in terms),
         outcome,
@@ -157,8 +157,8 @@ def _pair(prefill: Run, decode: Run) -> Pair:
     sources, targets = ranks_of(prefill, ROLES[0]), ranks_of(decode, ROLES[1])
     if not sources and not targets and ranks_of(prefill, ROLES[1]) and ranks_of(decode, ROLES[0]):
         raise UsageError(f"{prefill.label} is the decode run and {decode.label} the prefill run; swap the two options")
-    for run, own, role in ((prefill, sources, ROLES[0]), (decode, targets, ROLES[1])):
-        if own:
+    for run, ranks, role in ((prefill, sources, ROLES[0]), (decode, targets, ROLES[1])):
+        if ranks:
             continue
         held = sorted({role_of(run, rank) for rank in run.ranks} - {""})
         known = f"has {' and '.join(held)} ranks only" if held else "states no role"
@@ -201,10 +201,16 @@ def _names(terms: list[VerdictTerm], how: str) -> str:
     return ", ".join(term.name for term in terms if term.how == how)
 
 
-def _row(each: HandOver) -> HandOverRow:
-    rate = each.size_bytes * 1e9 / each.transfer_ns if each.transfer_ns else None
+def _row(hand_over: HandOver) -> HandOverRow:
+    rate = hand_over.size_bytes * 1e9 / hand_over.transfer_ns if hand_over.transfer_ns else None
     return HandOverRow(
-        each.name, each.total_ns, dict(each.terms), each.hidden_ns, each.size_bytes, rate, each.basis.value
+        hand_over.name,
+        hand_over.total_ns,
+        dict(hand_over.terms),
+        hand_over.hidden_ns,
+        hand_over.size_bytes,
+        rate,
+        hand_over.basis.value,
     )
 
 
@@ -217,14 +223,18 @@ def _moved(pair: Pair, handed: tuple[HandOver, ...]) -> Counted | None:
     if not messages:
         return None
     if handed:
-        return Counted(len(messages), sum(each.size_bytes for each in handed), sum(each.transfer_ns for each in handed))
-    return Counted(len(messages), sum(part.size_bytes for part in messages), 0)
+        return Counted(
+            len(messages),
+            sum(hand_over.size_bytes for hand_over in handed),
+            sum(hand_over.transfer_ns for hand_over in handed),
+        )
+    return Counted(len(messages), sum(message.size_bytes for message in messages), 0)
 
 
 def _transfer(pair: Pair, moved: Counted | None, link_bytes_per_s: float | None, logged: Handover | None) -> Transfer:
-    told = (pair.decode.workload.handover, pair.prefill.workload.handover)
-    every = (*told, logged) if logged else told
-    carriers = tuple(dict.fromkeys(name for part in every for name in part.carriers))
+    handovers = (pair.decode.workload.handover, pair.prefill.workload.handover)
+    every = (*handovers, logged) if logged else handovers
+    carriers = tuple(dict.fromkeys(name for handover in every for name in handover.carriers))
     if moved is not None:
         bound: Bound = transfer_bound(moved, link_bytes_per_s)
         return Transfer(
@@ -239,7 +249,7 @@ def _transfer(pair: Pair, moved: Counted | None, link_bytes_per_s: float | None,
             bound.basis.value,
             bound.why,
         )
-    if told[0].fetched_tokens == 0:
+    if handovers[0].fetched_tokens == 0:
         why = "the decode side's counters were read: no prompt token came from another engine"
         return Transfer("none", carriers, 0, 0, None, None, None, UNKNOWN, Basis.MEASURED.value, why)
     why = "no counters of transfers were read; record with shardscope collect vllm or sglang, or pass --log FILE"

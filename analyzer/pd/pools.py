@@ -61,36 +61,36 @@ def steps_of(run: Run, ranks: tuple[int, ...]) -> tuple[RankSteps, ...]:
     Raises:
         MissingEvidenceError: a rank has none that an engine named.
     """
-    found = tuple(part for part in steps(run) if part.rank in ranks)
-    if any(not working(part).any() for part in found):
+    chosen = tuple(rank_steps for rank_steps in steps(run) if rank_steps.rank in ranks)
+    if any(not working(rank_steps).any() for rank_steps in chosen):
         raise MissingEvidenceError(
             "steps are not named as prefill or decode",
             "record a server with its step annotations (shardscope collect vllm or sglang)",
         )
-    return found
+    return chosen
 
 
-def working(part: RankSteps) -> Mask:
+def working(rank_steps: RankSteps) -> Mask:
     """bool[n]: prefill, decode or mixed steps."""
-    rows: Mask = part.phase.where(lambda word: word in _WORKING)
+    rows: Mask = rank_steps.phase.where(lambda word: word in _WORKING)
     return rows
 
 
-def prefilling(part: RankSteps, beyond: int = 0) -> Mask:
+def prefilling(rank_steps: RankSteps, beyond: int = 0) -> Mask:
     """bool[n]: steps that compute more than so many prompt tokens a request.
 
     Steps that state no number count by their phase.
     """
-    tokens = part.prefill_tokens
-    stated: Mask = (tokens != ABSENT) & (tokens > beyond * np.maximum(part.prefill_requests, 1))
-    named: Mask = (tokens == ABSENT) & part.phase.where(lambda word: word == Phase.PREFILL.value)
+    tokens = rank_steps.prefill_tokens
+    stated: Mask = (tokens != ABSENT) & (tokens > beyond * np.maximum(rank_steps.prefill_requests, 1))
+    named: Mask = (tokens == ABSENT) & rank_steps.phase.where(lambda word: word == Phase.PREFILL.value)
     rows: Mask = stated | named
     return rows
 
 
-def spans(part: RankSteps, rows: Mask) -> Intervals:
+def spans(rank_steps: RankSteps, rows: Mask) -> Intervals:
     """Instants of some steps."""
-    return Intervals.from_arrays(part.start_ns[rows], part.end_ns[rows])
+    return Intervals.from_arrays(rank_steps.start_ns[rows], rank_steps.end_ns[rows])
 
 
 def pools(sides: tuple[tuple[Run, str, tuple[int, ...]], ...], *, one_clock: bool) -> tuple[Pool, ...]:
@@ -100,13 +100,16 @@ def pools(sides: tuple[tuple[Run, str, tuple[int, ...]], ...], *, one_clock: boo
         sides: run, role and ranks of each.
         one_clock: whether times of the sides can be compared; otherwise each side has a window of its own.
     """
-    found = [(role, ranks, [(part, working(part)) for part in steps_of(run, ranks)]) for run, role, ranks in sides]
+    working_steps = [
+        (role, ranks, [(rank_steps, working(rank_steps)) for rank_steps in steps_of(run, ranks)])
+        for run, role, ranks in sides
+    ]
     ends = [
         (
-            min(int(part.start_ns[own].min()) for part, own in rows),
-            max(int(part.end_ns[own].max()) for part, own in rows),
+            min(int(rank_steps.start_ns[is_working].min()) for rank_steps, is_working in rows),
+            max(int(rank_steps.end_ns[is_working].max()) for rank_steps, is_working in rows),
         )
-        for _, _, rows in found
+        for _, _, rows in working_steps
     ]
     whole = max(end for _, end in ends) - min(start for start, _ in ends)
     return tuple(
@@ -114,36 +117,38 @@ def pools(sides: tuple[tuple[Run, str, tuple[int, ...]], ...], *, one_clock: boo
             role,
             ranks,
             (whole if one_clock else end - start) * len(rows),
-            sum(spans(part, own).total_ns for part, own in rows),
+            sum(spans(rank_steps, is_working).total_ns for rank_steps, is_working in rows),
         )
-        for (role, ranks, rows), (start, end) in zip(found, ends, strict=True)
+        for (role, ranks, rows), (start, end) in zip(working_steps, ends, strict=True)
     )
 
 
 def binding(pools: tuple[Pool, ...]) -> str:
     """The role whose pool is full: `prefill`, `decode`, `both`, `neither`, or `unknown` where a share is unknown."""
-    shares = [part.busy_share for part in pools]
-    if None in shares or len({part.role for part in pools}) < len(ROLES):
+    shares = [pool.busy_share for pool in pools]
+    if None in shares or len({pool.role for pool in pools}) < len(ROLES):
         return "unknown"
-    full = [part.role for part in pools if (part.busy_share or 0.0) >= FULL_SHARE]
+    full = [pool.role for pool in pools if (pool.busy_share or 0.0) >= FULL_SHARE]
     return "both" if len(full) > 1 else full[0] if full else "neither"
 
 
 def computed_tokens(run: Run, ranks: tuple[int, ...], beyond: int = 0) -> int | None:
     """Prompt tokens in steps of these ranks that compute more than so many a request; None where no step states any."""
-    parts = [part for part in steps(run) if part.rank in ranks]
-    if not any((part.prefill_tokens != ABSENT).any() for part in parts):
+    parts = [rank_steps for rank_steps in steps(run) if rank_steps.rank in ranks]
+    if not any((rank_steps.prefill_tokens != ABSENT).any() for rank_steps in parts):
         return None
-    return sum(int(np.maximum(part.prefill_tokens[prefilling(part, beyond)], 0).sum()) for part in parts)
+    return sum(
+        int(np.maximum(rank_steps.prefill_tokens[prefilling(rank_steps, beyond)], 0).sum()) for rank_steps in parts
+    )
 
 
 def again_tokens(run: Run, ranks: tuple[int, ...]) -> int | None:
     """Prompt tokens that decode ranks compute although others prefill: by counters, else by steps; None if unknown."""
-    told = run.workload.handover
-    if told.computed_tokens is None:
+    handover = run.workload.handover
+    if handover.computed_tokens is None:
         return computed_tokens(run, ranks, REMAINDER_TOKENS)
-    transfers = told.counted.transfers if told.counted else 1
-    return told.computed_tokens if told.computed_tokens > REMAINDER_TOKENS * transfers else 0
+    transfers = handover.counted.transfers if handover.counted else 1
+    return handover.computed_tokens if handover.computed_tokens > REMAINDER_TOKENS * transfers else 0
 
 
 def decode_steps(run: Run, ranks: tuple[int, ...]) -> int:
@@ -152,6 +157,9 @@ def decode_steps(run: Run, ranks: tuple[int, ...]) -> int:
     return max(
         chain(
             (0,),
-            (int(np.count_nonzero(part.phase.where(lambda word: word in phases))) for part in steps_of(run, ranks)),
+            (
+                int(np.count_nonzero(rank_steps.phase.where(lambda word: word in phases)))
+                for rank_steps in steps_of(run, ranks)
+            ),
         )
     )

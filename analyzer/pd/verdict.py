@@ -66,20 +66,20 @@ class Bound:
     bytes_per_s: float | None
 
 
-def transfer_bound(told: Counted, link_bytes_per_s: float | None = None) -> Bound:
+def transfer_bound(counted: Counted, link_bytes_per_s: float | None = None) -> Bound:
     """Descriptors or bandwidth.
 
     Args:
-        told: bytes, time, and posting time or descriptors where known.
+        counted: bytes, time, and posting time or descriptors where known.
         link_bytes_per_s: line rate; None where unknown.
     """
-    if not told.time_ns:
+    if not counted.time_ns:
         return Bound(UNKNOWN, Basis.DERIVED, "no transfer was timed", None, None)
-    rate = told.size_bytes * 1e9 / told.time_ns
-    basis, post_ns = Basis.MEASURED, told.post_ns
-    if post_ns is None and told.descriptors is not None:
-        basis, post_ns = Basis.MODEL, told.descriptors * DESCRIPTOR_NS
-    share = None if post_ns is None else min(post_ns / told.time_ns, 1.0)
+    rate = counted.size_bytes * 1e9 / counted.time_ns
+    basis, post_ns = Basis.MEASURED, counted.post_ns
+    if post_ns is None and counted.descriptors is not None:
+        basis, post_ns = Basis.MODEL, counted.descriptors * DESCRIPTOR_NS
+    share = None if post_ns is None else min(post_ns / counted.time_ns, 1.0)
     if share is not None and share >= BOUND_SHARE:
         return Bound("descriptors", basis, f"posting takes {share:.0%} of the transfer time", share, rate)
     if link_bytes_per_s is None:
@@ -117,9 +117,11 @@ def costs(handed: tuple[HandOver, ...]) -> tuple[VerdictTerm, ...]:
         "unexplained": "from prefill to decode, unexplained",
         "recompute": "prompt computed again (locality loss)",
     }
-    basis = Basis.MEASURED if all(each.basis is Basis.MEASURED for each in handed) else Basis.DERIVED
+    basis = Basis.MEASURED if all(hand_over.basis is Basis.MEASURED for hand_over in handed) else Basis.DERIVED
     return tuple(
-        VerdictTerm(name, "cost", sum(each.terms[term] for each in handed) // len(handed), basis, "hand-over ledger")
+        VerdictTerm(
+            name, "cost", sum(hand_over.terms[term] for hand_over in handed) // len(handed), basis, "hand-over ledger"
+        )
         for term, name in names.items()
     )
 
@@ -137,9 +139,9 @@ def gains(pair: Pair, together: Run | None, handed: int) -> tuple[VerdictTerm, .
     parts = steps_of(together, ranks_of(together, "colocated") or together.ranks)
     each = decode_steps(pair.decode, pair.targets) // max(handed // max(len(pair.targets), 1), 1)
     delay_ns = _interference(parts)
-    told = "unknown: no decode step states its requests; record a server with its step annotations"
+    unknown = "unknown: no decode step states its requests; record a server with its step annotations"
     return (
-        _gain(names[0], delay_ns, each, told),
+        _gain(names[0], delay_ns, each, unknown),
         _layout_gain(names[1], (together, pair.prefill), (parts, steps_of(pair.prefill, pair.sources)), 0),
         _layout_gain(names[2], (together, pair.decode), (parts, steps_of(pair.decode, pair.targets)), each),
     )
@@ -184,41 +186,41 @@ def verdict(terms: tuple[VerdictTerm, ...]) -> str:
 
 def _interference(parts: tuple[RankSteps, ...]) -> int | None:
     """Ns a step that decodes, mean over the ranks that have any."""
-    found = [value for value in map(_delay, parts) if value is not None]
-    return sum(found) // len(found) if found else None
+    delays = [value for value in map(_delay, parts) if value is not None]
+    return sum(delays) // len(delays) if delays else None
 
 
-def _delay(part: RankSteps) -> int | None:
-    pure, mixed = (_rows(part, phase) for phase in (Phase.DECODE, Phase.MIXED))
+def _delay(rank_steps: RankSteps) -> int | None:
+    pure, mixed = (_rows(rank_steps, phase) for phase in (Phase.DECODE, Phase.MIXED))
     decoding = pure | mixed
     if not pure.any():
         return None
-    if (part.requests[decoding] == ABSENT).any():
+    if (rank_steps.requests[decoding] == ABSENT).any():
         return None
-    excess = np.maximum(part.span_ns[mixed] - int(np.median(part.span_ns[pure])), 0)
-    return (_held_up_ns(part, decoding) + int(excess.sum())) // int(np.count_nonzero(decoding))
+    excess = np.maximum(rank_steps.span_ns[mixed] - int(np.median(rank_steps.span_ns[pure])), 0)
+    return (_held_up_ns(rank_steps, decoding) + int(excess.sum())) // int(np.count_nonzero(decoding))
 
 
-def _held_up_ns(part: RankSteps, decoding: Mask) -> int:
+def _held_up_ns(rank_steps: RankSteps, decoding: Mask) -> int:
     """Prefill steps during which requests wait to decode: more decode in the next step than were prefilled since."""
-    rows, prefills = np.flatnonzero(decoding), np.flatnonzero(_rows(part, Phase.PREFILL))
+    rows, prefills = np.flatnonzero(decoding), np.flatnonzero(_rows(rank_steps, Phase.PREFILL))
     following = np.searchsorted(rows, prefills)
     inside = (following > 0) & (following < rows.size)
     prefills, following = prefills[inside], following[inside]
-    fresh = np.bincount(following, np.maximum(part.requests[prefills], 0), rows.size)
-    held_up = part.requests[rows[following]] > fresh[following]
-    return int(part.span_ns[prefills[held_up]].sum())
+    fresh = np.bincount(following, np.maximum(rank_steps.requests[prefills], 0), rows.size)
+    held_up = rank_steps.requests[rows[following]] > fresh[following]
+    return int(rank_steps.span_ns[prefills[held_up]].sum())
 
 
 def _median(parts: tuple[RankSteps, ...], phase: Phase) -> tuple[int, int] | None:
     """Time and tokens of the median step of a phase; None where there is none, or tokens are not stated."""
-    times = np.concatenate([part.span_ns[_rows(part, phase)] for part in parts])
-    tokens = np.concatenate([part.tokens[_rows(part, phase)] for part in parts])
+    times = np.concatenate([rank_steps.span_ns[_rows(rank_steps, phase)] for rank_steps in parts])
+    tokens = np.concatenate([rank_steps.tokens[_rows(rank_steps, phase)] for rank_steps in parts])
     if not times.size or (tokens == ABSENT).any():
         return None
     return int(np.median(times)), int(np.median(tokens))
 
 
-def _rows(part: RankSteps, phase: Phase) -> Mask:
-    rows: Mask = part.phase.where(lambda word: word == phase.value)
+def _rows(rank_steps: RankSteps, phase: Phase) -> Mask:
+    rows: Mask = rank_steps.phase.where(lambda word: word == phase.value)
     return rows

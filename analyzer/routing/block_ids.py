@@ -96,10 +96,10 @@ def _renamed(dense: Integers, first: Integers, radix: int) -> tuple[Integers, in
     requests = np.flatnonzero(lengths > 0)
     position, given = 0, 0
     while requests.size:
-        at = first[requests] + position
-        parent = block[at - 1] + 1 if position else np.zeros(at.size, np.int64)
-        _, fresh = np.unique(parent * radix + dense[at], return_inverse=True)
-        block[at] = given + fresh
+        index = first[requests] + position
+        parent = block[index - 1] + 1 if position else np.zeros(index.size, np.int64)
+        _, fresh = np.unique(parent * radix + dense[index], return_inverse=True)
+        block[index] = given + fresh
         given += int(fresh.max()) + 1
         position += 1
         requests = requests[lengths[requests] > position]

@@ -94,15 +94,15 @@ class LruCache:
 
     def holding_part(self, workers: int, before: int) -> list[tuple[int, int]]:
         """Each of these workers (bits), with `before` blocks and those of the segment that it holds in part."""
-        found = ((1 << worker, before + blocks) for worker, (_, blocks) in enumerate(self._part))
-        return [(bit, blocks) for bit, blocks in found if workers & bit]
+        held = ((1 << worker, before + blocks) for worker, (_, blocks) in enumerate(self._part))
+        return [(bit, blocks) for bit, blocks in held if workers & bit]
 
     def _insert(self, path: list[int], whole: int, worker: int) -> int:
         """Hold what is missing of a path; blocks of the first missing segment that were held."""
         owners, followers, bit = self.owners, self._followers[worker], 1 << worker
-        part, part_blocks = self._part[worker]
+        part_segment, part_blocks = self._part[worker]
         before = path[whole - 1] if whole else ABSENT
-        if path[whole] == part:
+        if path[whole] == part_segment:
             followers[before] -= 1
             self._put_part(worker, ABSENT, 0)
         else:

@@ -85,17 +85,17 @@ class Case:
         return np.minimum(blocks * self.block_tokens, self.prompt_tokens)
 
 
-def outcome(case: Case, policy: str, basis: Basis, workers: int, found: Replay) -> PolicyOutcome:
+def outcome(case: Case, policy: str, basis: Basis, workers: int, replay: Replay) -> PolicyOutcome:
     """The figures of a replay over so many workers."""
-    hit = case.tokens(found.hit_blocks)
+    hit = case.tokens(replay.hit_blocks)
     prefill_ns = case.work.whole_ns - case.service.prefill_ns(hit)
     seen = case.tokens(case.work.paths.seen)
-    ttft_ns = np.percentile(found.wait_ns + prefill_ns, (50, _TAIL_PERCENT))
-    requests, busy_ns = _loads(found.worker, prefill_ns + case.work.decode_ns, workers)
+    ttft_ns = np.percentile(replay.wait_ns + prefill_ns, (50, _TAIL_PERCENT))
+    requests, busy_ns = _loads(replay.worker, prefill_ns + case.work.decode_ns, workers)
     return PolicyOutcome(
         policy=policy,
         basis=basis,
-        hit_rate=int(found.hit_blocks.sum()) / case.blocks,
+        hit_rate=int(replay.hit_blocks.sum()) / case.blocks,
         recomputed_tokens=int((seen - hit).sum()),
         recompute_time_ns=int((case.service.prefill_ns(seen) - case.service.prefill_ns(hit)).sum()),
         balance=_over_mean(busy_ns),
@@ -112,16 +112,16 @@ def measured(case: Case, log: RequestLog) -> PolicyOutcome | None:
 
     Where every request also names its worker, with the balance between workers.
     """
-    told = log.cached_tokens != ABSENT
-    asked = int(case.prompt_tokens[told].sum())
+    is_stated = log.cached_tokens != ABSENT
+    asked = int(case.prompt_tokens[is_stated].sum())
     if asked == 0:
         return None
-    cached = np.where(told, log.cached_tokens, 0)
-    again = np.where(told, np.maximum(case.tokens(case.work.paths.seen), cached), 0)
+    cached = np.where(is_stated, log.cached_tokens, 0)
+    again = np.where(is_stated, np.maximum(case.tokens(case.work.paths.seen), cached), 0)
     again_ns = case.service.prefill_ns(again) - case.service.prefill_ns(cached)
     requests: tuple[int, ...] = ()
     busy_ns: tuple[int, ...] = ()
-    if log.workers and told.all() and (log.worker != ABSENT).all():
+    if log.workers and is_stated.all() and (log.worker != ABSENT).all():
         held_ns = case.work.whole_ns - case.service.prefill_ns(cached) + case.work.decode_ns
         requests, busy_ns = _loads(log.worker, held_ns, len(log.workers))
     return PolicyOutcome(

@@ -46,15 +46,15 @@ def paths(log: RequestLog) -> Paths:
     opens = np.concatenate(([True], askers[1:] != askers[:-1]))
     filled = log.block_count > 0
     opens[log.first_block[:-1][filled]] = True
-    at = np.flatnonzero(opens)
+    starts = np.flatnonzero(opens)
     opens_before = np.concatenate(([0], np.cumsum(opens)))
     first = opens_before[log.first_block].astype(np.int64)
-    segment, count = _numbered(log.block[at], log.distinct_blocks)
+    segment, count = _numbered(log.block[starts], log.distinct_blocks)
     owner = np.repeat(np.arange(len(log)), np.diff(first))
     length, end, parent = (np.zeros(count, np.int64) for _ in range(3))
-    run = np.diff(np.concatenate((at, [log.block.size])))
+    run = np.diff(np.concatenate((starts, [log.block.size])))
     length[segment] = run
-    end[segment] = at - log.first_block[owner] + run
+    end[segment] = starts - log.first_block[owner] + run
     before = np.concatenate(([ABSENT], segment[:-1]))
     before[first[:-1][filled]] = ABSENT
     parent[segment] = before
@@ -69,19 +69,19 @@ def conversations(log: RequestLog, of: Paths) -> tuple[Integers, bool]:
     Returns:
         int64[n], equal for requests of one conversation; and True where these are the log's own sessions.
     """
-    told = log.session != ABSENT
-    if told.any():
+    is_named = log.session != ABSENT
+    if is_named.any():
         alone = np.arange(len(log)) + int(log.session.max()) + 1
-        return np.where(told, log.session, alone), True
+        return np.where(is_named, log.session, alone), True
     successors = np.bincount(of.parent[of.parent != ABSENT], minlength=of.length.size)
     shared = successors[of.segment] >= SHARED_SUCCESSORS
     last_shared = np.maximum.accumulate(np.where(shared, np.arange(of.segment.size), ABSENT))
     filled = np.diff(of.first) > 0
     begin, last = of.first[:-1][filled], of.first[1:][filled] - 1
     behind = np.minimum(np.maximum(last_shared[last] + 1, begin), last)
-    found = np.arange(len(log)) + of.length.size
-    found[filled] = of.segment[behind]
-    return found, False
+    conversation = np.arange(len(log)) + of.length.size
+    conversation[filled] = of.segment[behind]
+    return conversation, False
 
 
 def _numbered(names: Integers, limit: int) -> tuple[Codes, int]:

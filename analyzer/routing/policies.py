@@ -80,8 +80,8 @@ def replayed(case: Case, setup: ReplaySetup, policy: str, turns: Integers) -> Po
         choose = least_loaded(fleet)
     else:
         choose = kv_aware(fleet, cache, case.work)
-    found = replay(case.work, cache, fleet, choose)
-    return outcome(case, policy, POLICIES[policy], setup.workers, found)
+    result = replay(case.work, cache, fleet, choose)
+    return outcome(case, policy, POLICIES[policy], setup.workers, result)
 
 
 def as_logged(case: Case, setup: ReplaySetup, worker: Integers, workers: int) -> PolicyOutcome:
@@ -93,8 +93,8 @@ def as_logged(case: Case, setup: ReplaySetup, worker: Integers, workers: int) ->
         worker: int64[n], below `workers`.
         workers: how many the log names.
     """
-    found = replay(case.work, _cache(case, setup, workers), Fleet(workers), fixed(worker))
-    return outcome(case, "achieved", Basis.DERIVED, workers, found)
+    result = replay(case.work, _cache(case, setup, workers), Fleet(workers), fixed(worker))
+    return outcome(case, "achieved", Basis.DERIVED, workers, result)
 
 
 def _cache(case: Case, setup: ReplaySetup, workers: int) -> KvCache:

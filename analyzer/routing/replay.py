@@ -129,8 +129,8 @@ def kv_aware(fleet: Fleet, cache: KvCache, work: Work) -> Choose:
     def choose(at_ns: int, path: list[int], whole_ns: int) -> int:
         fleet.settle(at_ns)
         best: tuple[int, int, int] | None = None
-        for members, found in reversed(_groups(path, cache, end, everyone)):
-            missing_ns = max(whole_ns - saved[found], 0)
+        for members, held_blocks in reversed(_groups(path, cache, end, everyone)):
+            missing_ns = max(whole_ns - saved[held_blocks], 0)
             # Those that hold less cannot beat a worker that, queue and all, is done no later than an idle one of them.
             if best is not None and best[0] < at_ns + missing_ns:
                 break
@@ -147,7 +147,7 @@ def _groups(path: list[int], cache: KvCache, end: list[int], everyone: int) -> l
     """Workers (bits) by the leading blocks of the path that they hold, fewest first."""
     owners, parts = cache.owners, cache.parts
     groups = []
-    found, alive = 0, everyone
+    held_blocks, alive = 0, everyone
     for segment in path:
         still = alive & owners[segment]
         if still != alive:
@@ -155,14 +155,14 @@ def _groups(path: list[int], cache: KvCache, end: list[int], everyone: int) -> l
             alive = still
             holders = lost & parts.get(segment, 0) if parts else 0
             if lost != holders:
-                groups.append((lost ^ holders, found))
+                groups.append((lost ^ holders, held_blocks))
             if holders:
-                groups.extend(sorted(cache.holding_part(holders, found), key=itemgetter(1)))
+                groups.extend(sorted(cache.holding_part(holders, held_blocks), key=itemgetter(1)))
             if not alive:
                 break
-        found = end[segment]
+        held_blocks = end[segment]
     if alive:
-        groups.append((alive, found))
+        groups.append((alive, held_blocks))
     return groups
 
 
@@ -196,7 +196,12 @@ def replay(work: Work, cache: KvCache, fleet: Fleet, choose: Choose) -> Replay:
 def _turn(work: Work, rows: slice) -> Iterator[tuple[int, list[int], int, int]]:
     bounds = work.paths.first[rows.start : rows.stop + 1]
     flat: list[int] = work.paths.segment[bounds[0] : bounds[-1]].tolist()
-    at: list[int] = (bounds - bounds[0]).tolist()
-    found = (flat[low:high] for low, high in pairwise(at))
-    columns = (work.arrival_ns[rows].tolist(), found, work.whole_ns[rows].tolist(), work.decode_ns[rows].tolist())
+    edges: list[int] = (bounds - bounds[0]).tolist()
+    request_paths = (flat[low:high] for low, high in pairwise(edges))
+    columns = (
+        work.arrival_ns[rows].tolist(),
+        request_paths,
+        work.whole_ns[rows].tolist(),
+        work.decode_ns[rows].tolist(),
+    )
     return zip(*columns, strict=True)

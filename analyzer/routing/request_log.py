@@ -121,8 +121,8 @@ def _times(rows: Rows, time_unit: str | None) -> tuple[npt.NDArray[Any], str]:
     if not np.isfinite(times).any():
         return seconds, (time_unit or "s") if np.isfinite(seconds).any() else ""
     earliest = float(np.nanmin(times))
-    told = next((unit for floor, unit in _SINCE_1970 if earliest >= floor), "ms")
-    return times, time_unit or told
+    guessed_unit = next((unit for floor, unit in _SINCE_1970 if earliest >= floor), "ms")
+    return times, time_unit or guessed_unit
 
 
 def _sound(rows: Rows, times: npt.NDArray[Any]) -> Mask:
@@ -134,11 +134,11 @@ def _sound(rows: Rows, times: npt.NDArray[Any]) -> Mask:
         "it has no time, where other lines have one": ~timed & timed.any(),
         "more tokens were cached than the prompt has": (cached > prompt) & (prompt != ABSENT),
     }
-    for fault, found in faults.items():
-        fresh = np.flatnonzero(found & sound)
+    for fault, is_faulty in faults.items():
+        fresh = np.flatnonzero(is_faulty & sound)
         if fresh.size:
             rows.reject(int(lines[fresh[0]]), fault, int(fresh.size))
-            sound &= ~found
+            sound &= ~is_faulty
     return sound
 
 
@@ -164,14 +164,14 @@ def _assembled(path: str, rows: Rows, kept: Mask, block_tokens: int, clock: tupl
         order = np.lexsort((cached, worker, session, output, prompt, last_block, arrival_ns))
     lengths = np.diff(first)[order]
     sorted_first = _offsets(lengths)
-    at = np.repeat(first[:-1][order] - sorted_first[:-1], lengths) + np.arange(ids.size)
+    block_index = np.repeat(first[:-1][order] - sorted_first[:-1], lengths) + np.arange(ids.size)
     return RequestLog(
         path=path,
         arrival_ns=arrival_ns[order],
         input_tokens=prompt[order],
         output_tokens=output[order],
         first_block=sorted_first,
-        block=chain.block[at],
+        block=chain.block[block_index],
         distinct_blocks=chain.distinct,
         distinct_ids=chain.distinct_ids,
         block_tokens=block_tokens,
@@ -198,10 +198,10 @@ def _arrivals(times: npt.NDArray[Any], unit: str) -> Integers:
 def _ranked(words: list[str], kept: Mask) -> tuple[Integers, tuple[str, ...]]:
     """int64[n]: place of each word among the sorted distinct ones, ABSENT for ""; and those."""
     names = tuple(sorted({word for word in words if word}))
-    place = {name: at for at, name in enumerate(names)}
+    position = {name: index for index, name in enumerate(names)}
     if not names:
         return np.full(int(kept.sum()), ABSENT, np.int64), ()
-    return np.array([place.get(word, ABSENT) for word in words], np.int64)[kept], names
+    return np.array([position.get(word, ABSENT) for word in words], np.int64)[kept], names
 
 
 def _time_notes(times: npt.NDArray[Any], unit: str) -> list[Note]:

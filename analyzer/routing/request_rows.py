@@ -213,7 +213,7 @@ def _whole_lines(chunks: Iterator[bytes]) -> Iterator[bytes]:
 def _form(data: bytes) -> _Form | None:
     """The form of the first line that is a request with at least one block; of one with none, where all have none."""
     probe = msgspec.json.Decoder()
-    found: tuple[str, type] | None = None
+    name_and_type: tuple[str, type] | None = None
     for line in data.splitlines():
         try:
             row = probe.decode(line)
@@ -223,12 +223,12 @@ def _form(data: bytes) -> _Form | None:
             (name for name in HASH_FIELDS + TOKEN_FIELDS if isinstance(row, dict) and row.get(name) is not None), ""
         )
         if name and isinstance(row[name], list):
-            found = (name, str if row[name] and isinstance(row[name][0], str) else int)
+            name_and_type = (name, str if row[name] and isinstance(row[name][0], str) else int)
             if row[name]:
                 break
-    if found is None:
+    if name_and_type is None:
         return None
-    name, element = found
+    name, element = name_and_type
     columns = [("blocks", list[element], msgspec.field(name=name))]  # type: ignore[valid-type]
     row_type = msgspec.defstruct("Request", columns, bases=(_Fields,), kw_only=True, gc=False)
     return _Form(name, element, msgspec.json.Decoder(row_type))

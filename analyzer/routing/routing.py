@@ -69,13 +69,13 @@ def routing(log: RequestLog, setup: ReplaySetup, advance: Advance = lambda _done
     """
     of = paths(log)
     case = Case.of(log, of, setup.service)
-    names, told = conversations(log, of)
+    names, has_sessions = conversations(log, of)
     turns = _first_come(names)
-    found: dict[str, PolicyOutcome] = {}
+    by_policy: dict[str, PolicyOutcome] = {}
     for each in replays(case, setup, turns):
-        found[each.policy] = each
-        advance(len(found), len(setup.policies))
-    outcomes = tuple(found[policy] for policy in setup.policies)
+        by_policy[each.policy] = each
+        advance(len(by_policy), len(setup.policies))
+    outcomes = tuple(by_policy[policy] for policy in setup.policies)
     achieved = measured(case, log)
     if achieved is None and log.workers and (log.worker != ABSENT).all():
         achieved = as_logged(case, setup, log.worker, len(log.workers))
@@ -90,7 +90,7 @@ def routing(log: RequestLog, setup: ReplaySetup, advance: Advance = lambda _done
         outcomes=outcomes,
         achieved=achieved,
         sessions=int(turns.max()) + 1,
-        sessions_basis=Basis.MEASURED if told else Basis.DERIVED,
+        sessions_basis=Basis.MEASURED if has_sessions else Basis.DERIVED,
         notes=(*log.notes, *_notes(log, setup, outcomes, achieved)),
     )
 
@@ -98,9 +98,9 @@ def routing(log: RequestLog, setup: ReplaySetup, advance: Advance = lambda _done
 def _first_come(names: Integers) -> Integers:
     """int64[n]: 0 for all requests of the conversation that came first, 1 for the next, …."""
     _, first, code = np.unique(names, return_index=True, return_inverse=True)
-    place = np.empty(first.size, np.int64)
-    place[np.argsort(first)] = np.arange(first.size)
-    return place[code]
+    number = np.empty(first.size, np.int64)
+    number[np.argsort(first)] = np.arange(first.size)
+    return number[code]
 
 
 def _notes(
@@ -116,8 +116,8 @@ def _notes(
         "name no worker: what was achieved is unknown": (log.worker == ABSENT)
         & (bool(log.workers) and achieved is None),
     }
-    found = {text: int(rows.sum()) for text, rows in texts.items()}
-    notes = [Note(f"{units.count(count, 'request')} {text}", count) for text, count in found.items() if count]
+    counts = {text: int(rows.sum()) for text, rows in texts.items()}
+    notes = [Note(f"{units.count(count, 'request')} {text}", count) for text, count in counts.items() if count]
     span_ns = int(log.arrival_ns[-1])
     busy_ns = min(sum(each.busy_ns) for each in outcomes) // setup.workers
     if 0 < span_ns < busy_ns:

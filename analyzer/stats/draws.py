@@ -72,19 +72,19 @@ def _directions(columns: int) -> Integers:
         table = list(csv.DictReader(lines))
     if columns > len(table):
         raise UsageError(f"{columns} degrees in one series; at most {len(table)} are compared at once: leave some out")
-    found = np.ones((columns, _BITS), np.int64)
+    directions = np.ones((columns, _BITS), np.int64)
     for column, row in enumerate(table[1:columns], start=1):
         polynomial = int(row["polynomial"])
         degree = polynomial.bit_length() - 1
         numbers = [int(number) for number in row["directions"].split()]
-        for at in range(degree, _BITS):
-            number = numbers[at - degree]
+        for bit in range(degree, _BITS):
+            number = numbers[bit - degree]
             for back in range(1, degree + 1):
                 if polynomial >> (degree - back) & 1:
-                    number ^= numbers[at - back] << back
+                    number ^= numbers[bit - back] << back
             numbers.append(number)
-        found[column] = numbers
-    return found << np.arange(_BITS - 1, -1, -1)
+        directions[column] = numbers
+    return directions << np.arange(_BITS - 1, -1, -1)
 
 
 @lru_cache(maxsize=128)

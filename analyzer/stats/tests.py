@@ -96,11 +96,11 @@ def welch(first: Floats, second: Floats, *, floor: float, prior_freedom: float) 
     n, m = first.shape[-1], second.shape[-1]
     spread, other = _spread(first, floor), _spread(second, floor)
     spread, other = (spread if n > 1 else other), (other if m > 1 else spread)
-    own, others = spread**2 / n, other**2 / m
-    error = np.sqrt(own + others)
+    variance, other_variance = spread**2 / n, other**2 / m
+    error = np.sqrt(variance + other_variance)
     freedom = np.full(error.shape, prior_freedom)
     if math.isfinite(prior_freedom):
-        freedom = freedom + error**4 / (own**2 / (n - 1) + others**2 / (m - 1))
+        freedom = freedom + error**4 / (variance**2 / (n - 1) + other_variance**2 / (m - 1))
     return Welch(second.mean(axis=-1) - first.mean(axis=-1), error, freedom)
 
 
@@ -132,10 +132,10 @@ def _orders(n: int, m: int) -> Floats:
     n, m = min(n, m), max(n, m)
     counts = np.zeros(n * m + 1)
     counts[0] = 1.0
-    for part in range(1, n + 1):  # the Gaussian binomial: times (1 - q^(m+part)), over (1 - q^part)
-        counts[m + part :] -= counts[: counts.size - m - part].copy()
-        for at in range(part, counts.size):
-            counts[at] += counts[at - part]
+    for power in range(1, n + 1):  # the Gaussian binomial: times (1 - q^(m+power)), over (1 - q^power)
+        counts[m + power :] -= counts[: counts.size - m - power].copy()
+        for index in range(power, counts.size):
+            counts[index] += counts[index - power]
     return counts
 
 

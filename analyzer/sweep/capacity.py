@@ -28,9 +28,9 @@ def memory_notes(points: tuple[Point, ...], efficiencies: tuple[float, ...]) -> 
     """
     notes, was_eased = [], False
     for before, after, efficiency in zip(points, points[1:], efficiencies, strict=False):
-        found = capacity(before, after, efficiency)
-        if found:
-            notes.append(f"degree {after.degree} {found}")
+        reason = capacity(before, after, efficiency)
+        if reason:
+            notes.append(f"degree {after.degree} {reason}")
         is_eased = bool(eased(before.memory, after.memory))
         if was_eased and not is_eased and efficiency < 1 - SAME_GAIN:
             notes.append(

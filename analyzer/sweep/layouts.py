@@ -49,19 +49,19 @@ def _parts(layout: dict[str, int | str]) -> Iterator[str]:
         yield used(_ATTENTION)
 
 
-def is_growing(found: Sequence[tuple[int, int, str]], dimension: str) -> bool:
+def is_growing(runs: Sequence[tuple[int, int, str]], dimension: str) -> bool:
     """Whether more degree is more GPUs: True for degrees, False for layouts of one number of GPUs.
 
     Args:
-        found: degree, GPUs and label of each run, by degree.
+        runs: degree, GPUs and label of each run, by degree.
         dimension: axis whose degree varies.
 
     Raises:
         UsageError: neither.
     """
-    if len({size for _, size, _ in found}) == 1:
-        return len({degree for degree, _, _ in found}) == 1
-    for (below, fewer, first), (above, more, second) in pairwise(found):
+    if len({size for _, size, _ in runs}) == 1:
+        return len({degree for degree, _, _ in runs}) == 1
+    for (below, fewer, first), (above, more, second) in pairwise(runs):
         if (above > below) != (more > fewer) or (above == below and more != fewer):
             raise UsageError(
                 f"{dimension}{below} takes {fewer} GPUs in {first} and {dimension}{above} {more} in {second}; compare "

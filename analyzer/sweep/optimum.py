@@ -98,11 +98,11 @@ class Scaling:
     @property
     def reference(self) -> int:
         """The degree that costs are relative to: the best one, suspect points left out."""
-        return next(row.degree for row in self.standings if row.cost == 0.0)
+        return next(result.degree for result in self.standings if result.cost == 0.0)
 
     def standing(self, degree: int) -> DegreeResult:
         """The row of one of the degrees."""
-        return next(row for row in self.standings if row.degree == degree)
+        return next(result for result in self.standings if result.degree == degree)
 
 
 def scaling(
@@ -135,15 +135,17 @@ def scaling(
     reason = next(_refusals(points, known, suspect), "")
     members = credible_set(shares)
     kind = ScalingVerdict.CANNOT_TELL if reason else _kind(members, cost, ordered=ordered)
-    told = not reason or bool(suspect.any())
+    is_judged = not reason or bool(suspect.any())
     degrees = [point.degree for point in points]
     return Scaling(
         objective=objective,
         gpus=gpus,
         kind=kind,
         best=None if reason else degrees[best],
-        members=() if reason else tuple(degrees[at] for at in np.flatnonzero(members)),
-        past=tuple(degrees[at] for at in range(best + 1, len(degrees)) if told and past[at] >= PAST_CONFIDENCE),
+        members=() if reason else tuple(degrees[index] for index in np.flatnonzero(members)),
+        past=tuple(
+            degrees[index] for index in range(best + 1, len(degrees)) if is_judged and past[index] >= PAST_CONFIDENCE
+        ),
         reason=reason,
         standings=_standings(points, known, worth.log_value, cost, (shares, past), best),
     )
@@ -176,8 +178,8 @@ def gpu_weight(objective: Objective, size: int, gpus: int | None) -> float:
 def _known(points: tuple[Point, ...]) -> Estimates:
     runs = max(len(point.values_ns) for point in points)
     logs = np.full((len(points), runs), np.nan)
-    for at, point in enumerate(points):
-        logs[at, : len(point.values_ns)] = np.log(point.values_ns)
+    for index, point in enumerate(points):
+        logs[index, : len(point.values_ns)] = np.log(point.values_ns)
     return estimates(logs, np.array([point.step_error for point in points]))
 
 
@@ -196,8 +198,8 @@ def _refusals(points: tuple[Point, ...], known: Estimates, suspect: Mask) -> Ite
                 f"degree {point.degree} is known to ±{share(float(error))} only; "
                 f"measure {ENOUGH_RUNS} or more runs under equal conditions"
             )
-    for at in np.flatnonzero(suspect):
-        before, here, after = (points[k].degree for k in (at - 1, at, at + 1))
+    for index in np.flatnonzero(suspect):
+        before, here, after = (points[k].degree for k in (index - 1, index, index + 1))
         yield f"degree {here} lies above both {before} and {after}, a suspect point; measure degree {here} again"
 
 
@@ -223,19 +225,19 @@ def _standings(
     ranges = np.exp(np.quantile(known.draws(), INTERVAL, axis=0))
     costs = np.quantile(cost, INTERVAL, axis=0)
     rows = []
-    for at, point in enumerate(points):
-        growth = point.size / points[at - 1].size
+    for index, point in enumerate(points):
+        growth = point.size / points[index - 1].size
         rows.append(
             DegreeResult(
                 degree=point.degree,
-                value_ns=float(values[at]),
-                interval_ns=(float(ranges[0, at]), float(ranges[1, at])),
-                best_share=float(shares[0][at]),
-                past_share=float(shares[1][at]),
-                cost=float(np.expm1(log_worth[at] - log_worth[best])),
-                cost_interval=(float(costs[0, at]), float(costs[1, at])),
-                speedup=float(values[0] / values[at]),
-                efficiency=float(values[at - 1] / values[at] / growth) if at else None,
+                value_ns=float(values[index]),
+                interval_ns=(float(ranges[0, index]), float(ranges[1, index])),
+                best_share=float(shares[0][index]),
+                past_share=float(shares[1][index]),
+                cost=float(np.expm1(log_worth[index] - log_worth[best])),
+                cost_interval=(float(costs[0, index]), float(costs[1, index])),
+                speedup=float(values[0] / values[index]),
+                efficiency=float(values[index - 1] / values[index] / growth) if index else None,
             )
         )
     return tuple(rows)

@@ -85,7 +85,7 @@ def suspects(of: Estimates) -> Mask:
 def best_shares(draws: Floats) -> Floats:
     """float[…, m]: share of draws in which each degree has the lowest value."""
     best = draws.argmin(-1)
-    return np.stack([(best == at).mean(-1) for at in range(draws.shape[-1])], -1)
+    return np.stack([(best == column).mean(-1) for column in range(draws.shape[-1])], -1)
 
 
 def credible_set(shares: Floats) -> Mask:

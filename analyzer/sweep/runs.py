@@ -43,14 +43,14 @@ def series_of(reports: tuple[Report, ...], dimension: str, kind: str = "") -> Po
     ordered = [report for _, report in held]
     check_settings(ordered, dimension)
     word = kind or _kind(ordered)
-    rows = [(at, (report, _row(report, word))) for at, report in held]
+    rows = [(point_degree, (report, _row(report, word))) for point_degree, report in held]
     check_load([row for _, row in rows], dimension)
     grows = dimension in SAME_GPUS or (dimension != LAYOUT and _grows(held, dimension))
     with_period = all(row.period_ns is not None for _, (_, row) in rows)
     points = []
-    for at, same in groupby(rows, key=lambda pair: pair[0]):
-        point = _point(at, [row for _, row in same], dimension, with_period=with_period)
-        points.append(point if grows else replace(point, name=_name(held, at)))
+    for point_degree, same in groupby(rows, key=lambda pair: pair[0]):
+        point = _point(point_degree, [row for _, row in same], dimension, with_period=with_period)
+        points.append(point if grows else replace(point, name=_name(held, point_degree)))
     return PointSeries(
         f"{word} steps",
         tuple(points),
@@ -81,15 +81,15 @@ def _layouts(reports: tuple[Report, ...]) -> list[tuple[int, Report]]:
 
 
 def _grows(held: list[tuple[int, Report]], dimension: str) -> bool:
-    return is_growing([(at, gpus(report), report.run.label) for at, report in held], dimension)
+    return is_growing([(point_degree, gpus(report), report.run.label) for point_degree, report in held], dimension)
 
 
 def _one_size(reports: list[Report]) -> str:
     return f"all take {count(gpus(reports[0]), 'GPU')}: compared as layouts, of which none is past another"
 
 
-def _name(held: list[tuple[int, Report]], at: int) -> str:
-    return layout_words(next(report for place, report in held if place == at))
+def _name(held: list[tuple[int, Report]], point_degree: int) -> str:
+    return layout_words(next(report for held_degree, report in held if held_degree == point_degree))
 
 
 def degree(report: Report, dimension: str) -> int:
@@ -115,8 +115,8 @@ def _kind(reports: list[Report]) -> str:
     shared = set.intersection(*kinds)
     if not shared:
         listed = "; ".join(
-            f"{report.run.label}: {', '.join(sorted(found)) or 'no step'}"
-            for report, found in zip(reports, kinds, strict=True)
+            f"{report.run.label}: {', '.join(sorted(recorded)) or 'no step'}"
+            for report, recorded in zip(reports, kinds, strict=True)
         )
         raise UsageError(f"the runs have no kind of step in common ({listed}); record the same load at each degree")
     if "decode" in shared:
@@ -133,19 +133,19 @@ def _rows(reports: list[Report], kind: str) -> Iterator[StepKind]:
 def _row(report: Report, kind: str) -> StepKind:
     for row in _rows([report], kind):
         return row
-    found = ", ".join(row.kind for row in report.breakdown.steps) or "none"
-    raise UsageError(f"{report.run.label} has no {kind} steps (there are: {found}); choose another --step")
+    recorded = ", ".join(row.kind for row in report.breakdown.steps) or "none"
+    raise UsageError(f"{report.run.label} has no {kind} steps (there are: {recorded}); choose another --step")
 
 
-def _point(at: int, runs: list[_Row], dimension: str, *, with_period: bool) -> Point:
+def _point(point_degree: int, runs: list[_Row], dimension: str, *, with_period: bool) -> Point:
     values = [float(row.period_ns if with_period and row.period_ns is not None else row.median_ns) for _, row in runs]
     terms = [_terms(row, value) for (_, row), value in zip(runs, values, strict=True)]
     exchanges = [_exchange(report, dimension) for report, _ in runs]
     memories = [_memory(report) for report, _ in runs]
     return Point(
-        degree=at,
+        degree=point_degree,
         values_ns=tuple(values),
-        terms_ns={term: fmean(part[term] for part in terms) for term in TERMS},
+        terms_ns={term: fmean(run_terms[term] for run_terms in terms) for term in TERMS},
         steps=min(row.count for _, row in runs),
         host_ns=fmean(_host_share(report) * value for (report, _), value in zip(runs, values, strict=True)),
         exchange=exchanges[0] if len(set(exchanges)) == 1 else Exchange(),
@@ -171,10 +171,10 @@ def _host_share(report: Report) -> float:
 
 def _memory(report: Report) -> tuple[float | None, float | None, float | None]:
     """Preemptions, KV use and hit rate, as the engine counted them."""
-    told = report.run.memory
-    asked = told.get("queried_tokens")
-    hit_rate = told.get("cached_tokens", 0) / asked if asked else None
-    return told.get("preemptions"), told.get("kv_use"), hit_rate
+    memory = report.run.memory
+    asked = memory.get("queried_tokens")
+    hit_rate = memory.get("cached_tokens", 0) / asked if asked else None
+    return memory.get("preemptions"), memory.get("kv_use"), hit_rate
 
 
 def _mean(values: tuple[float | None, ...]) -> float | None:

@@ -45,7 +45,7 @@ class Sweep:
     """The answer for one series.
 
     Attributes:
-        ask: as asked.
+        request: as asked.
         series: as measured.
         scaling: the verdict under the objective asked for.
         others: verdicts under other objectives, for comparison.
@@ -54,7 +54,7 @@ class Sweep:
         notes: what a reader of the verdict must know.
     """
 
-    ask: SweepRequest
+    request: SweepRequest
     series: PointSeries
     scaling: Scaling
     others: tuple[Scaling, ...]
@@ -65,48 +65,48 @@ class Sweep:
     @property
     def linear(self) -> bool:
         """Whether more degrees are more GPUs, so that a speed-up can be held against them."""
-        return self.series.ordered and self.ask.dimension not in SAME_GPUS
+        return self.series.ordered and self.request.dimension not in SAME_GPUS
 
     def name(self, degree: int) -> str:
         """'TP4'; 'instances 4' for what is no axis of a layout; a layout's own name."""
         if not self.series.ordered:
             return next(point.name for point in self.series.points if point.degree == degree)
-        dimension = self.ask.dimension
+        dimension = self.request.dimension
         return f"{dimension.upper()}{degree}" if dimension in AXES else f"{dimension} {degree}"
 
 
-def sweep(series: PointSeries, ask: SweepRequest) -> Sweep:
+def sweep(series: PointSeries, request: SweepRequest) -> Sweep:
     """The verdict on one series, with what explains it.
 
     Args:
         series: one configuration in all but the degree.
-        ask: what to answer.
+        request: what to answer.
 
     Raises:
         UsageError: the objective does not fit the dimension or the budget.
     """
-    shared = not series.ordered or ask.dimension in SAME_GPUS
-    if shared and ask.objective is not Objective.LATENCY:
-        what = ask.dimension if series.ordered else "a layout"
+    shared = not series.ordered or request.dimension in SAME_GPUS
+    if shared and request.objective is not Objective.LATENCY:
+        what = request.dimension if series.ordered else "a layout"
         raise UsageError(f"{what} adds no GPUs: throughput follows latency; leave --objective out")
-    verdict = scaling(series.points, ask.objective, gpus=ask.gpus, ordered=series.ordered)
-    both = ask.objective is Objective.LATENCY and not shared
-    values = tuple(row.value_ns for row in verdict.standings)
+    verdict = scaling(series.points, request.objective, gpus=request.gpus, ordered=series.ordered)
+    both = request.objective is Objective.LATENCY and not shared
+    values = tuple(result.value_ns for result in verdict.standings)
     fit = curve(tuple(point.degree for point in series.points), values) if series.ordered else None
     return Sweep(
-        ask=ask,
+        request=request,
         series=series,
         scaling=verdict,
         others=(scaling(series.points, Objective.PER_GPU),) if both else (),
-        gains=tuple(_gains(series, verdict, ask)),
+        gains=tuple(_gains(series, verdict, request)),
         curve=fit,
         notes=(*series.notes, *_notes(series, verdict), *(() if shared else _rooms(series.points, verdict))),
     )
 
 
-def _gains(series: PointSeries, verdict: Scaling, ask: SweepRequest) -> list[PastOptimum]:
+def _gains(series: PointSeries, verdict: Scaling, request: SweepRequest) -> list[PastOptimum]:
     by_degree = {point.degree: point for point in series.points}
-    weight = {degree: gpu_weight(ask.objective, point.size, ask.gpus) for degree, point in by_degree.items()}
+    weight = {degree: gpu_weight(request.objective, point.size, request.gpus) for degree, point in by_degree.items()}
     best = verdict.reference
     return [
         past_optimum(by_degree[best], by_degree[degree], (weight[best], weight[degree]), series.kv_heads)
@@ -116,7 +116,9 @@ def _gains(series: PointSeries, verdict: Scaling, ask: SweepRequest) -> list[Pas
 
 def _rooms(points: tuple[Point, ...], verdict: Scaling) -> tuple[str, ...]:
     """What memory explains, and not speed."""
-    return memory_notes(points, tuple(row.efficiency for row in verdict.standings if row.efficiency is not None))
+    return memory_notes(
+        points, tuple(result.efficiency for result in verdict.standings if result.efficiency is not None)
+    )
 
 
 def _notes(series: PointSeries, verdict: Scaling) -> list[str]:
@@ -150,7 +152,7 @@ def headline(sweep: Sweep) -> str:
     if verdict.objective is Objective.LATENCY and sweep.series.quantity != VALUE:
         goal = sweep.series.quantity
     label = f"{sweep.series.label}: " if sweep.series.label else ""
-    return "; ".join((f"{label}{goal}: {optimum_words(sweep, verdict)}", *(_past(sweep, part) for part in sweep.gains)))
+    return "; ".join((f"{label}{goal}: {optimum_words(sweep, verdict)}", *(_past(sweep, past) for past in sweep.gains)))
 
 
 def optimum_words(sweep: Sweep, verdict: Scaling) -> str:
@@ -161,7 +163,7 @@ def optimum_words(sweep: Sweep, verdict: Scaling) -> str:
     if verdict.kind is ScalingVerdict.NOT_SEPARABLE:
         return f"optimum {names}, not separable"
     if verdict.kind is ScalingVerdict.NO_DIFFERENCE:
-        equal = verdict.members if len(verdict.members) > 1 else tuple(row.degree for row in verdict.standings)
+        equal = verdict.members if len(verdict.members) > 1 else tuple(result.degree for result in verdict.standings)
         return f"no practical difference between {' and '.join(map(sweep.name, equal))}"
     if verdict.kind is ScalingVerdict.STILL_IMPROVING:
         kept = (
@@ -171,20 +173,20 @@ def optimum_words(sweep: Sweep, verdict: Scaling) -> str:
     return f"optimum {names}"
 
 
-def _past(sweep: Sweep, part: PastOptimum) -> str:
-    row = sweep.scaling.standing(part.degree)
-    low, high = row.cost_interval
-    price = f"+{share(row.cost)} ({_signed(low)} to {_signed(high)})"
-    where = "it" if sweep.scaling.kind is not ScalingVerdict.CANNOT_TELL else sweep.name(part.against)
-    if part.eaten_by == UNEXPLAINED:
-        return f"{sweep.name(part.degree)} is past {where}: {price}, unexplained: rerun"
-    saved = part.compute_saved_ns or 0.0
-    if part.eaten_by == "compute":
-        return f"{sweep.name(part.degree)} is past {where}: {price}, compute itself grew by {duration(-saved)}"
-    added = duration(part.added_ns[part.eaten_by])
+def _past(sweep: Sweep, past: PastOptimum) -> str:
+    result = sweep.scaling.standing(past.degree)
+    low, high = result.cost_interval
+    price = f"+{share(result.cost)} ({_signed(low)} to {_signed(high)})"
+    where = "it" if sweep.scaling.kind is not ScalingVerdict.CANNOT_TELL else sweep.name(past.against)
+    if past.eaten_by == UNEXPLAINED:
+        return f"{sweep.name(past.degree)} is past {where}: {price}, unexplained: rerun"
+    saved = past.compute_saved_ns or 0.0
+    if past.eaten_by == "compute":
+        return f"{sweep.name(past.degree)} is past {where}: {price}, compute itself grew by {duration(-saved)}"
+    added = duration(past.added_ns[past.eaten_by])
     verb = "saved" if saved >= 0 else "grew by"
-    balance = f" while compute {verb} {duration(abs(saved))}" if part.compute_saved_ns is not None else ""
-    return f"{sweep.name(part.degree)} is past {where}: {price}, eaten by {part.eaten_by}: {added} more{balance}"
+    balance = f" while compute {verb} {duration(abs(saved))}" if past.compute_saved_ns is not None else ""
+    return f"{sweep.name(past.degree)} is past {where}: {price}, eaten by {past.eaten_by}: {added} more{balance}"
 
 
 def _signed(fraction: float) -> str:
@@ -193,17 +195,19 @@ def _signed(fraction: float) -> str:
 
 def change(sweeps: tuple[Sweep, ...]) -> str:
     """The sentence that the verdict changes over series of one source, "" where it does not or cannot be told."""
-    told = [part for part in sweeps if part.scaling.best is not None]
-    sure = [part for part in told if part.scaling.kind in (ScalingVerdict.OPTIMUM, ScalingVerdict.STILL_IMPROVING)]
-    if len({part.scaling.best for part in sure}) < 2:  # noqa: PLR2004 (a change needs two)
+    decided = [answer for answer in sweeps if answer.scaling.best is not None]
+    sure = [
+        answer for answer in decided if answer.scaling.kind in (ScalingVerdict.OPTIMUM, ScalingVerdict.STILL_IMPROVING)
+    ]
+    if len({answer.scaling.best for answer in sure}) < 2:  # noqa: PLR2004 (a change needs two)
         return ""
-    listed = ", ".join(f"{part.name(part.scaling.best or 0)} at {part.series.label}" for part in sure)
+    listed = ", ".join(f"{answer.name(answer.scaling.best or 0)} at {answer.series.label}" for answer in sure)
     return f"the best degree changes: {listed}"
 
 
 def to_json(sweeps: tuple[Sweep, ...]) -> str:
     """Schema 1: the object of one sweep, or `series` of several."""
-    objects = [_object(part) for part in sweeps]
+    objects = [_object(answer) for answer in sweeps]
     whole = objects[0] if len(objects) == 1 else {"schema": SCHEMA, "change": change(sweeps), "series": objects}
     return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode() + "\n"
 
@@ -211,18 +215,18 @@ def to_json(sweeps: tuple[Sweep, ...]) -> str:
 def _object(sweep: Sweep) -> dict[str, object]:
     verdict = sweep.scaling
     terms = {point.degree: point.terms_ns for point in sweep.series.points}
-    gains = {part.degree: part for part in sweep.gains}
+    gains = {past.degree: past for past in sweep.gains}
     fit = sweep.curve
     return {
         "schema": SCHEMA,
-        "dimension": sweep.ask.dimension if sweep.series.ordered else "layout",
+        "dimension": sweep.request.dimension if sweep.series.ordered else "layout",
         "series": sweep.series.label,
         "objective": verdict.objective.value,
         "gpus": verdict.gpus,
         "headline": headline(sweep),
         "verdict": verdict.kind.value,
         "reason": verdict.reason,
-        "points": [_point(sweep, row, terms[row.degree]) for row in verdict.standings],
+        "points": [_point(sweep, result, terms[result.degree]) for result in verdict.standings],
         "optimum": None
         if verdict.best is None
         else {
@@ -249,30 +253,30 @@ def _object(sweep: Sweep) -> dict[str, object]:
     }
 
 
-def _point(sweep: Sweep, row: DegreeResult, terms_ns: dict[str, float]) -> dict[str, object]:
+def _point(sweep: Sweep, result: DegreeResult, terms_ns: dict[str, float]) -> dict[str, object]:
     return {
-        "degree": row.degree,
-        "name": sweep.name(row.degree),
-        "value_ns": round(row.value_ns),
-        "interval_ns": [round(bound) for bound in row.interval_ns],
+        "degree": result.degree,
+        "name": sweep.name(result.degree),
+        "value_ns": round(result.value_ns),
+        "interval_ns": [round(bound) for bound in result.interval_ns],
         "terms": {term: round(time_ns) for term, time_ns in terms_ns.items()},
-        "best_share": round(row.best_share, 6),
-        "past_share": round(row.past_share, 6),
-        "cost": round(row.cost, 6),
-        "speedup": round(row.speedup, 6),
-        "efficiency": None if row.efficiency is None or not sweep.linear else round(row.efficiency, 6),
+        "best_share": round(result.best_share, 6),
+        "past_share": round(result.past_share, 6),
+        "cost": round(result.cost, 6),
+        "speedup": round(result.speedup, 6),
+        "efficiency": None if result.efficiency is None or not sweep.linear else round(result.efficiency, 6),
     }
 
 
-def _loss(row: DegreeResult, part: PastOptimum) -> dict[str, object]:
-    saved = part.compute_saved_ns
+def _loss(result: DegreeResult, past: PastOptimum) -> dict[str, object]:
+    saved = past.compute_saved_ns
     return {
-        "degree": row.degree,
-        "penalty": round(row.cost, 6),
-        "interval": [round(bound, 6) for bound in row.cost_interval],
-        "eaten_by": part.eaten_by,
-        "mechanism": part.mechanism,
-        "mechanisms": part.mechanisms,
+        "degree": result.degree,
+        "penalty": round(result.cost, 6),
+        "interval": [round(bound, 6) for bound in result.cost_interval],
+        "eaten_by": past.eaten_by,
+        "mechanism": past.mechanism,
+        "mechanisms": past.mechanisms,
         "compute_saved_ns": None if saved is None else round(saved),
-        "added_ns": {term: round(time_ns) for term, time_ns in part.added_ns.items()},
+        "added_ns": {term: round(time_ns) for term, time_ns in past.added_ns.items()},
     }

@@ -29,9 +29,9 @@ def name_process(process: int, name: str) -> Iterator[str]:
 
 def name_track(process: int, track: int, name: str) -> Iterator[str]:
     """Name and place of a track of a process; tracks stand in order of their number."""
-    text, place = json.dumps(name), f'"pid":{process},"tid":{track}'
-    yield f'{{"ph":"M",{place},"name":"thread_name","args":{{"name":{text}}}}}'
-    yield f'{{"ph":"M",{place},"name":"thread_sort_index","args":{{"sort_index":{track}}}}}'
+    text, ids = json.dumps(name), f'"pid":{process},"tid":{track}'
+    yield f'{{"ph":"M",{ids},"name":"thread_name","args":{{"name":{text}}}}}'
+    yield f'{{"ph":"M",{ids},"name":"thread_sort_index","args":{{"sort_index":{track}}}}}'
 
 
 def slices(
@@ -47,7 +47,7 @@ def slices(
         texts: n times the rest of the event, from `"name":` on, as JSON without braces.
     """
     head = f'{{"ph":"X","pid":{process},"tid":'
-    times = (part.tolist() for time_ns in (start_ns, end_ns - start_ns) for part in np.divmod(time_ns, 1000))
+    times = (column.tolist() for time_ns in (start_ns, end_ns - start_ns) for column in np.divmod(time_ns, 1000))
     # as `microseconds`, on columns: a call each would double the time of a large file
     for track, start, start_rest, length, length_rest, text in zip(tracks, *times, texts, strict=True):
         yield f'{head}{track},"ts":{start}.{start_rest:03d},"dur":{length}.{length_rest:03d},{text}}}'
@@ -56,8 +56,8 @@ def slices(
 def arrow(number: int, begin: tuple[int, int, int], end: tuple[int, int, int]) -> Iterator[str]:
     """An arrow between two spans, each end as (process, track, time inside the span)."""
     for ph, (process, track, time_ns), rest in (("s", begin, ""), ("f", end, ',"bp":"e"')):
-        place = f'"id":{number},"pid":{process},"tid":{track},"ts":{microseconds(time_ns)}'
-        yield f'{{"ph":"{ph}","cat":"collective","name":"waits for",{place}{rest}}}'
+        fields = f'"id":{number},"pid":{process},"tid":{track},"ts":{microseconds(time_ns)}'
+        yield f'{{"ph":"{ph}","cat":"collective","name":"waits for",{fields}{rest}}}'
 
 
 def marker(process: int, track: int, time_ns: int, text: str) -> str:
@@ -76,11 +76,11 @@ def packed(start_ns: Integers, end_ns: Integers) -> Integers:
         return np.zeros(start_ns.size, np.int64)
     held: list[tuple[int, int]] = []  # end and track of spans that may still last
     free: list[int] = []
-    places = []
+    tracks = []
     for start, end in zip(start_ns.tolist(), end_ns.tolist(), strict=True):
         while held and held[0][0] <= start:
             heappush(free, heappop(held)[1])
-        place = heappop(free) if free else len(held)
-        heappush(held, (end, place))
-        places.append(place)
-    return np.array(places, np.int64)
+        track = heappop(free) if free else len(held)
+        heappush(held, (end, track))
+        tracks.append(track)
+    return np.array(tracks, np.int64)

@@ -92,15 +92,15 @@ class Placement:
 def bus_id(text: str) -> str:
     """A PCI address in one spelling, '00000000:1B:00.0' → '0000:1b:00.0'; other text only in lower case."""
     address = text.strip().lower()
-    found = _BUS_ID.match(address)
-    return f"{int(found['domain'], 16):04x}:{found['rest']}" if found else address
+    match = _BUS_ID.match(address)
+    return f"{int(match['domain'], 16):04x}:{match['rest']}" if match else address
 
 
 def last_bus_id(path: str) -> str:
     """The PCI address nearest to the end of a sysfs path, "" where there is none."""
-    for part in reversed(PurePosixPath(path).parts):
-        if _BUS_ID.match(part):
-            return bus_id(part)
+    for component in reversed(PurePosixPath(path).parts):
+        if _BUS_ID.match(component):
+            return bus_id(component)
     return ""
 
 

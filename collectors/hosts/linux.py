@@ -129,8 +129,8 @@ def numa_nodes(sys: Path) -> tuple[NumaNode, ...]:
 
 
 def _kib(text: str, name: str) -> int:
-    found = re.search(rf"{name}:\s+(\d+) kB", text)
-    return int(found[1]) * 1024 if found else 0
+    match = re.search(rf"{name}:\s+(\d+) kB", text)
+    return int(match[1]) * 1024 if match else 0
 
 
 def nics(sys: Path) -> tuple[Nic, ...]:
@@ -157,12 +157,12 @@ def _rdma_nic(folder: Path) -> Nic:
 
 def _ethernet_nic(folder: Path) -> Nic:
     speed = _read(folder / "speed")
-    place = (folder / "device").resolve()
+    device_folder = (folder / "device").resolve()
     return Nic(
         name=folder.name,
-        bus_id=last_bus_id(str(place)),
+        bus_id=last_bus_id(str(device_folder)),
         # A virtio device has no node of its own; the PCI function above it has.
-        numa_node=_node(_read(place / "numa_node") or _read(place.parent / "numa_node")),
+        numa_node=_node(_read(device_folder / "numa_node") or _read(device_folder.parent / "numa_node")),
         link_layer="Ethernet",
         gbit_per_s=int(speed) / 1000 if speed.isdigit() else None,
         state=_read(folder / "operstate"),
@@ -222,9 +222,9 @@ def resident_bytes(numa_maps: str) -> dict[int, int]:
     for line in numa_maps.splitlines():
         size = _PAGE_KIB.search(line)
         page_bytes = int(size["kib"] if size else _DEFAULT_PAGE_KIB) * 1024
-        for found in _PAGES.finditer(line):
-            node = int(found["node"])
-            total[node] = total.get(node, 0) + int(found["pages"]) * page_bytes
+        for match in _PAGES.finditer(line):
+            node = int(match["node"])
+            total[node] = total.get(node, 0) + int(match["pages"]) * page_bytes
     return dict(sorted(total.items()))
 
 

@@ -134,7 +134,7 @@ class Snapshot:
             "withheld": list(self.withheld),
             "absent": dict(sorted(self.absent.items())),
         }
-        return {name: part for name, part in parts.items() if part}
+        return {name: entry for name, entry in parts.items() if entry}
 
 
 def _near(device: Device, root: Path) -> Device:

@@ -30,7 +30,7 @@ def nvidia_smi(text: str) -> Fabric:
         TraceFormatError: there is no matrix in the text.
     """
     devices, links = _square(_ANSI.sub("", text), _NVIDIA_DEVICE, "nvidia-smi topo -m")
-    nic_names = {found["nic"]: found["name"] for found in _NVIDIA_NIC_NAME.finditer(text)}
+    nic_names = {match["nic"]: match["name"] for match in _NVIDIA_NIC_NAME.finditer(text)}
     return Fabric(devices, links).renamed(nic_names)
 
 
@@ -79,8 +79,8 @@ def _with_affinity(name: str, cells: Sequence[str]) -> Device:
 
 
 def _upper(columns: Sequence[str], rows: dict[str, list[str]]) -> Iterable[FabricLink]:
-    for at, first in enumerate(columns):
-        for beyond, second in enumerate(columns[at + 1 :], at + 1):
+    for index, first in enumerate(columns):
+        for beyond, second in enumerate(columns[index + 1 :], index + 1):
             if first in rows and rows[first][beyond] not in _UNKNOWN_CELLS:
                 yield FabricLink((first, second), rows[first][beyond])
 
@@ -103,7 +103,7 @@ def rocm_smi(text: str) -> Fabric:
             f"no table 'Link Type between two GPUs' in {len(text.splitlines())} lines; "
             "expected the output of `rocm-smi --showtopo`"
         )
-    nodes = {f"GPU{found['gpu']}": int(found["node"]) for found in _ROCM_NUMA.finditer(text)}
+    nodes = {f"GPU{match['gpu']}": int(match["node"]) for match in _ROCM_NUMA.finditer(text)}
     devices = tuple(Device(name, numa_node=nodes.get(name)) for name in dict.fromkeys(first for first, _ in kinds))
     weights = _table(sections.get("Weight between two GPUs", []))
     hops = _table(sections.get("Hops between two GPUs", []))
@@ -179,8 +179,8 @@ def rank_table(text: str) -> tuple[Placement, ...]:
     tables = [table, *table.get("server_group_list", [])]
     pods = {
         server["server_id"]: str(pod["super_pod_id"])
-        for part in tables
-        for pod in part.get("super_pod_list", [])
+        for group in tables
+        for pod in group.get("super_pod_list", [])
         for server in pod["server_list"]
     }
     return tuple(
@@ -192,10 +192,10 @@ def rank_table(text: str) -> tuple[Placement, ...]:
                     device=int(device["device_id"]),
                     address=device.get("device_ip", ""),
                     super_pod=pods.get(server["server_id"], ""),
-                    group=str(part.get("group_id", "")),
+                    group=str(group.get("group_id", "")),
                 )
-                for part in tables
-                for server in part.get("server_list", [])
+                for group in tables
+                for server in group.get("server_list", [])
                 for device in server.get("device", [])
                 if "rank_id" in device
             ),

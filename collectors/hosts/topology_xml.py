@@ -104,7 +104,7 @@ def _hwloc_devices(element: ET.Element, above: tuple[ET.Element, ...]) -> Iterat
     numa_node = _numa_node(above)
     inside = [child.get("name", "") for child in element.iter("object") if child.get("type") == "OSDev"]
     if (element.get("pci_type") or "")[:4] in _GPU_CLASSES:
-        indices = [found["index"] for name in inside if (found := _GPU_OS_DEVICE.match(name))]
+        indices = [match["index"] for name in inside if (match := _GPU_OS_DEVICE.match(name))]
         model = next((i.get("value", "") for i in element.iter("info") if i.get("name") == "GPUModel"), "")
         name = f"GPU{indices[0]}" if indices else address
         yield _Node(Device(name, address, numa_node, model=model), above, is_gpu=True)

@@ -124,20 +124,20 @@ def endpoints(urls: tuple[str, ...]) -> tuple[Endpoint, ...]:
     Raises:
         UsageError: not a URL, a name given twice, or prefill without decode.
     """
-    found: list[Endpoint] = []
+    named_endpoints: list[Endpoint] = []
     for index, text in enumerate(urls):
         named = _NAMED_URL.fullmatch(text)
         name = named["name"] if named else "" if len(urls) == 1 else f"server{index}"
         role = next((role for role in ROLES if name.startswith(role)), "")
-        found.append(Endpoint(name, role, address(named["url"] if named else text)))
-    if len({endpoint.name for endpoint in found}) < len(found):
+        named_endpoints.append(Endpoint(name, role, address(named["url"] if named else text)))
+    if len({endpoint.name for endpoint in named_endpoints}) < len(named_endpoints):
         raise UsageError("two --url have one name; give each its own, for example --url decode0=… --url decode1=…")
-    roles = {endpoint.role for endpoint in found}
+    roles = {endpoint.role for endpoint in named_endpoints}
     if len(roles & set(ROLES)) == 1:
         raise UsageError(f"--url for {', '.join(roles)} alone; prefill and decode servers are profiled together")
     if len(roles) > 1 and "" in roles:
         raise UsageError("some --url are prefill or decode servers and some are neither; name all or none")
-    return tuple(found)
+    return tuple(named_endpoints)
 
 
 def address(url: str) -> str:
@@ -171,14 +171,16 @@ def without_secrets(value: Any) -> Any:  # noqa: ANN401 -- any JSON
     """The same JSON with the text of keys, tokens and passwords replaced, and passwords cut from URLs."""
     if isinstance(value, dict):
         return {
-            name: "withheld" if _SECRET.search(str(name)) and part and isinstance(part, str) else without_secrets(part)
-            for name, part in value.items()
+            name: "withheld"
+            if _SECRET.search(str(name)) and entry and isinstance(entry, str)
+            else without_secrets(entry)
+            for name, entry in value.items()
         }
     if isinstance(value, list):
         flags = ["", *value][: len(value)]
         return [
-            "withheld" if isinstance(flag, str) and _SECRET_FLAG.fullmatch(flag) else without_secrets(part)
-            for flag, part in zip(flags, value, strict=True)
+            "withheld" if isinstance(flag, str) and _SECRET_FLAG.fullmatch(flag) else without_secrets(entry)
+            for flag, entry in zip(flags, value, strict=True)
         ]
     return _SECRET_ARGUMENT.sub(r"\1withheld", without_password(value)) if isinstance(value, str) else value
 

@@ -236,5 +236,5 @@ def time_to_token(answers: Sequence[TimedAnswer], concurrency: int, token: int) 
 def records(answers: Sequence[TimedAnswer], prompts: Sequence[list[int]]) -> Iterator[str]:
     """A line of JSON for each request, as a request log for `shardscope routing` holds it."""
     for answer in sorted(answers, key=lambda answer: answer.sent_ns):
-        told = {name: value for name, value in asdict(answer).items() if value not in (None, "", ())}
-        yield json.dumps({"timestamp": answer.sent_ns, **told, "prompt_token_ids": prompts[answer.index]})
+        stated = {name: value for name, value in asdict(answer).items() if value not in (None, "", ())}
+        yield json.dumps({"timestamp": answer.sent_ns, **stated, "prompt_token_ids": prompts[answer.index]})

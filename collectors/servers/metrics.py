@@ -125,7 +125,7 @@ def reuse(changes: Mapping[str, float]) -> dict[str, int]:
         ("vllm:gpu_prefix_cache_queries_total", "vllm:gpu_prefix_cache_hits_total"),
         ("sglang:prompt_tokens_total", "sglang:cached_tokens_total"),
     )
-    for asked, found in names:
+    for asked, cached in names:
         if queried := total(changes, asked):
-            return {"queried_tokens": round(queried), "cached_tokens": round(total(changes, found))}
+            return {"queried_tokens": round(queried), "cached_tokens": round(total(changes, cached))}
     return {}

@@ -79,8 +79,8 @@ def layout(text: str) -> dict[str, int]:
         UsageError: another form.
     """
     degrees: dict[str, int] = {}
-    for part in filter(None, text.split(",")):
-        axis, _, degree = part.partition("=")
+    for assignment in filter(None, text.split(",")):
+        axis, _, degree = assignment.partition("=")
         if axis not in {"tp", "pp", "dp", "ep", "cp", "dcp"} or not degree.isdigit():
             raise UsageError(f"--layout {text}: expected for example tp=2,dp=4 with axes tp, pp, dp, ep, cp, dcp")
         degrees[axis] = int(degree)

@@ -39,9 +39,10 @@ class RequestLoad:
         shared = [
             draw.randrange(FIRST_TOKEN, self.tokens) for _ in range(round(self.shared_prefix * self.input_tokens))
         ]
-        own = self.input_tokens - len(shared)
+        own_tokens = self.input_tokens - len(shared)
         return [
-            [*shared, *(draw.randrange(FIRST_TOKEN, self.tokens) for _ in range(own))] for _ in range(self.requests)
+            [*shared, *(draw.randrange(FIRST_TOKEN, self.tokens) for _ in range(own_tokens))]
+            for _ in range(self.requests)
         ]
 
 

@@ -61,22 +61,22 @@ class SglangServer:
         Raises:
             ShardscopeError: it is no SGLang server.
         """
-        told = _first(http, endpoint, _SERVER_INFO)
-        if told is None:
+        server_info = _first(http, endpoint, _SERVER_INFO)
+        if server_info is None:
             raise ShardscopeError(
                 f"{endpoint.url} has no /server_info as SGLang has; is this the server itself, not a router?"
             )
         model = _first(http, endpoint, _MODEL_INFO) or {}
-        identity = Identity(versions={"sglang": str(told.get("version", "unknown"))}, info=told)
+        identity = Identity(versions={"sglang": str(server_info.get("version", "unknown"))}, info=server_info)
         identity.info_file = "server_args.json"
-        identity.model_path = str(model.get("model_path") or told.get("model_path") or "")
-        identity.model_name = str(told.get("served_model_name") or identity.model_path)
-        identity.settings = {name: told[name] for name in _SETTINGS if told.get(name) is not None}
+        identity.model_path = str(model.get("model_path") or server_info.get("model_path") or "")
+        identity.model_name = str(server_info.get("served_model_name") or identity.model_path)
+        identity.settings = {name: server_info[name] for name in _SETTINGS if server_info.get(name) is not None}
         identity.settings["model"] = identity.model_path
-        longest = told.get("context_length")
+        longest = server_info.get("context_length")
         identity.max_tokens = longest if isinstance(longest, int) else None
-        identity.layout, identity.ranks = _layout(told)
-        identity.is_one_host = told.get("nnodes", 1) == 1
+        identity.layout, identity.ranks = _layout(server_info)
+        identity.is_one_host = server_info.get("nnodes", 1) == 1
         return identity
 
     def start(self, http: Http, endpoint: Endpoint, identity: Identity, plan: Plan) -> None:
@@ -170,14 +170,14 @@ def _first(http: Http, endpoint: Endpoint, paths: tuple[str, ...]) -> dict[str, 
     return None
 
 
-def _layout(told: Mapping[str, Any]) -> tuple[dict[str, int], int | None]:
+def _layout(server_info: Mapping[str, Any]) -> tuple[dict[str, int], int | None]:
     """Degrees, and the number of scheduler processes, each of which writes a trace.
 
     With attention DP the replicas of attention share the ranks of the TP group; otherwise each replica has its own.
     """
-    degrees = {axis: told[name] for axis, name in _DEGREES.items() if isinstance(told.get(name), int)}
-    attention = told.get("attn_dp_size")
-    shares_ranks = bool(told.get("enable_dp_attention")) or (isinstance(attention, int) and attention > 1)
+    degrees = {axis: server_info[name] for axis, name in _DEGREES.items() if isinstance(server_info.get(name), int)}
+    attention = server_info.get("attn_dp_size")
+    shares_ranks = bool(server_info.get("enable_dp_attention")) or (isinstance(attention, int) and attention > 1)
     if isinstance(attention, int) and attention > 1:
         degrees["dp"] = attention
     if "tp" not in degrees:

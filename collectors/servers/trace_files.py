@@ -55,12 +55,12 @@ def _is_ours(manifest: Path) -> bool:
 
 def sizes(folder: Path) -> Sizes:
     """Size and time of change (ns) of each trace and table right in a folder; empty where it is not there."""
-    found: Sizes = {}
+    states: Sizes = {}
     for path in folder.glob("*") if folder.is_dir() else ():
         if ".json" in path.name or path.suffix == _TABLE_SUFFIX:
             state = path.stat()
-            found[path] = (state.st_size, state.st_mtime_ns)
-    return found
+            states[path] = (state.st_size, state.st_mtime_ns)
+    return states
 
 
 def settled(
@@ -106,9 +106,9 @@ def whole(folder: Path, before: Sizes) -> list[Path]:
     return sorted(path for path, state in sizes(folder).items() if before.get(path) != state and is_whole(path))
 
 
-def _traces(found: Sizes) -> int:
+def _traces(states: Sizes) -> int:
     """Traces of workers; the front end's is not waited for, since not every start of a server writes one."""
-    return sum(path.suffix != _TABLE_SUFFIX and ".async_llm." not in path.name for path in found)
+    return sum(path.suffix != _TABLE_SUFFIX and ".async_llm." not in path.name for path in states)
 
 
 def _nothing_came(folder: Path, timeout_s: float) -> str:

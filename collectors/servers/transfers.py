@@ -39,13 +39,13 @@ class Watch:
         With one request under way at a time each entry is one transfer; with more, requests that end together share
         an entry.
         """
-        found = []
+        entries = []
         for at_ns, text in self.pages:
             now = metrics.scrape(text)
             if moved := metrics.transfers(metrics.change(before, now)):
-                found.append({"at_ns": at_ns, **moved})
+                entries.append({"at_ns": at_ns, **moved})
             before = now
-        return found
+        return entries
 
 
 def watched(send: Send, watches: Sequence[Watch]) -> Send:

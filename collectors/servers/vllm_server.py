@@ -61,16 +61,16 @@ class VllmServer:
             ShardscopeError: it is no vLLM server.
             MissingEvidenceError: its profiler is off.
         """
-        told = http.document(f"{endpoint.url}/version")
-        if told is None or "version" not in told:
+        version_page = http.document(f"{endpoint.url}/version")
+        if version_page is None or "version" not in version_page:
             raise ShardscopeError(f"{endpoint.url} has no /version as vLLM has; is this the server's own address?")
-        version = str(told["version"])
+        version = str(version_page["version"])
         # The page is there for POST only, and only with the profiler on: GET answers 405 or 404 and starts nothing.
         if http.get(f"{endpoint.url}/start_profile").status_code == NOT_FOUND:
             raise _profiler_is_off(endpoint, version)
         models = http.document(f"{endpoint.url}/v1/models") or {}
         model: dict[str, Any] = next(iter(models.get("data", [])), {})
-        identity = Identity(versions={"vllm": version}, info={"version": told, "models": models})
+        identity = Identity(versions={"vllm": version}, info={"version": version_page, "models": models})
         identity.info_file = "server_info.json"
         identity.model_name = model.get("id", "")
         identity.max_tokens = model.get("max_model_len")
@@ -209,14 +209,14 @@ def _configure(identity: Identity, config: Mapping[str, Any]) -> None:
 
 def _from_text(config: str) -> dict[str, Any]:
     """The degrees in the one-line form, which is all that versions before 0.11 serve."""
-    found = {name: re.search(rf"\b{name}=(\d+)", config) for name in _DEGREES.values()}
-    return {"parallel_config": {name: int(match[1]) for name, match in found.items() if match}}
+    matches = {name: re.search(rf"\b{name}=(\d+)", config) for name in _DEGREES.values()}
+    return {"parallel_config": {name: int(match[1]) for name, match in matches.items() if match}}
 
 
 def _number(version: str) -> tuple[int, int] | None:
     """Major and minor; None for a build that does not say ("dev", "0.1.dev1+g…" of an untagged tree)."""
-    found = re.match(r"(\d+)\.(\d+)", version)
-    number = (int(found[1]), int(found[2])) if found else (0, 1)
+    match = re.match(r"(\d+)\.(\d+)", version)
+    number = (int(match[1]), int(match[2])) if match else (0, 1)
     return None if number == (0, 1) else number
 
 

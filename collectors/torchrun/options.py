@@ -31,10 +31,10 @@ def degrees_from(text: str, roles: int) -> tuple[str, ...]:
     Raises:
         click.BadParameter: one is not of that form.
     """
-    degrees = tuple(part.strip() for part in text.split(","))
+    degrees = tuple(item.strip() for item in text.split(","))
     for degree in degrees:
         ranks = degree.split("+")
-        if len(ranks) != roles or not all(part.isdigit() and int(part) > 0 for part in ranks):
+        if len(ranks) != roles or not all(number.isdigit() and int(number) > 0 for number in ranks):
             raise click.BadParameter(f"{degree!r} is not of the form {'+'.join(['N'] * roles)}")
     return degrees
 
@@ -117,8 +117,8 @@ def _times() -> list[click.Option]:
 
 def _settings(name: str, degree: str, given: Mapping[str, Any], extra: Sequence[click.Option]) -> JobSettings:
     size = ModelSize(**{field: given[field] for field in SIZES if field in given})
-    own = {str(option.name): given[str(option.name)] for option in extra}
-    return JobSettings(name, degree, size, **{field: given[field] for field in TIMES}, extra=own)
+    own_options = {str(option.name): given[str(option.name)] for option in extra}
+    return JobSettings(name, degree, size, **{field: given[field] for field in TIMES}, extra=own_options)
 
 
 def _check(settings: JobSettings, divides: Mapping[str, int]) -> None:
@@ -192,7 +192,7 @@ def _degrees(context: click.Context, asked: tuple[str, ...]) -> tuple[str, ...]:
     ranks = torchrun.world_size()
     if context.get_parameter_source("degrees") is ParameterSource.DEFAULT and "+" not in asked[0]:
         return (str(ranks),)
-    if len(asked) != 1 or sum(int(part) for part in asked[0].split("+")) != ranks:
+    if len(asked) != 1 or sum(int(number) for number in asked[0].split("+")) != ranks:
         raise UsageError(
             f"inside torchrun with {count(ranks, 'rank')}: --degrees must be one degree of that many ranks"
         )

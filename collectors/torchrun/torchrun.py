@@ -143,7 +143,7 @@ def launch(job: Job, rendezvous: Rendezvous) -> None:
 def _environment(rendezvous: Rendezvous) -> dict[str, str]:
     """This environment, in which a rank finds this package, uses one thread and, alone on a node, the loopback."""
     here = str(Path(__file__).resolve().parents[1])
-    path = os.pathsep.join(part for part in (here, os.environ.get("PYTHONPATH", "")) if part)
+    path = os.pathsep.join(path_entry for path_entry in (here, os.environ.get("PYTHONPATH", "")) if path_entry)
     chosen = {"OMP_NUM_THREADS": "1"}
     loopback = [name for _, name in socket.if_nameindex() if name in ("lo", "lo0")]
     if rendezvous.nodes == 1 and loopback:
@@ -187,8 +187,10 @@ def _cause(code: int, report: Path, log: Path) -> str:
     if report.exists():
         return _first_failure(json.loads(report.read_text(encoding="utf-8")))
     lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-    told = [line for line in lines if "Error" in line] or lines
-    return f"torchrun failed: {told[-1].strip()}" if told else f"torchrun ended with exit code {code} and said nothing"
+    errors = [line for line in lines if "Error" in line] or lines
+    return (
+        f"torchrun failed: {errors[-1].strip()}" if errors else f"torchrun ended with exit code {code} and said nothing"
+    )
 
 
 def _first_failure(failures: Sequence[dict[str, Any]]) -> str:
@@ -196,9 +198,9 @@ def _first_failure(failures: Sequence[dict[str, Any]]) -> str:
     for failed in failures:
         if failed["exitcode"] < 0 and failed["exitcode"] not in ASKED_TO_END:
             return f"rank {failed['rank']} was killed by {signal.Signals(-failed['exitcode']).name}"
-    own = [failed for failed in failures if failed["time_ns"] is not None]
-    if own:
-        first = min(own, key=lambda failed: int(failed["time_ns"]))
+    reported = [failed for failed in failures if failed["time_ns"] is not None]
+    if reported:
+        first = min(reported, key=lambda failed: int(failed["time_ns"]))
         return f"rank {first['rank']}: {first['message']}"
     first = failures[0]
     return f"rank {first['rank']} ended with exit code {first['exitcode']}"

@@ -155,12 +155,12 @@ class SplitKV(ABC):
         if self.owns_next:
             self.keep(slot, k, v)
             stop += 1
-        part = partial_attention(q, self.keys[slot, :, :, :stop], self.values[slot, :, :, :stop], None)
+        partial = partial_attention(q, self.keys[slot, :, :, :stop], self.values[slot, :, :, :stop], None)
         if self.peers.size == 1:
-            return part.out.to(q.dtype)
+            return partial.out.to(q.dtype)
         with record_function("context.merge"):
-            whole = self.peers.gathered(part.lse).logsumexp(0)
-            out = part.out * (part.lse - whole).exp()
+            whole = self.peers.gathered(partial.lse).logsumexp(0)
+            out = partial.out * (partial.lse - whole).exp()
             dist.all_reduce(out, group=self.peers.group)
         return out.to(q.dtype)
 
@@ -212,8 +212,8 @@ class PrefillSplitKV(SplitKV):
                 with record_function("ring.post"):
                     posted = self._pass_on(held, arriving)
             with record_function("ring.attend"):
-                part = partial_attention(q, held[0], held[1], self.seen[(rank - hop) % size])
-                whole = part if whole is None else whole.merged(part)
+                partial = partial_attention(q, held[0], held[1], self.seen[(rank - hop) % size])
+                whole = partial if whole is None else whole.merged(partial)
             with record_function("ring.wait"):
                 for work in posted:
                     work.wait()

@@ -41,7 +41,7 @@ class MixtureOfExperts(nn.Module):
         self.here = size.experts // peers.size
         first = peers.rank * self.here
         self.router = nn.Linear(size.hidden, size.experts, bias=False)
-        self.experts = nn.ModuleDict({str(first + at): SwiGLU(size.hidden, size.ffn) for at in range(self.here)})
+        self.experts = nn.ModuleDict({str(first + index): SwiGLU(size.hidden, size.ffn) for index in range(self.here)})
         # Zipf: the k-th expert is asked for in proportion to k ^ -skew. Not a parameter: it is not drawn.
         popularity = -skew * torch.arange(1, size.experts + 1, dtype=torch.float32).log()
         self.register_buffer("popularity", popularity, persistent=False)
@@ -66,7 +66,7 @@ class MixtureOfExperts(nn.Module):
         """The experts here over `tokens` that are sorted by expert, `counts` to each."""
         with record_function("moe.experts"):
             parts = tokens.split(counts.tolist())
-            return torch.cat([expert(part) for expert, part in zip(self.experts.values(), parts, strict=True)])
+            return torch.cat([expert(routed) for expert, routed in zip(self.experts.values(), parts, strict=True)])
 
     def _exchanged(self, tokens: Tensor, counts: Tensor) -> Tensor:
         """The same over all ranks' experts: tokens go there and come back."""
@@ -125,7 +125,7 @@ class ExpertParallel(BatchWorkload):
     @staticmethod
     def summary(facts: Sequence[Facts]) -> Facts:
         """The same over all ranks."""
-        return {"expert_tokens": torch.tensor([part["expert_tokens"] for part in facts]).sum(0).tolist()}
+        return {"expert_tokens": torch.tensor([rank_facts["expert_tokens"] for rank_facts in facts]).sum(0).tolist()}
 
 
 workload = ExpertParallel

@@ -70,8 +70,8 @@ def described(settings: JobSettings, layout: Mapping[str, int], command: str) ->
 
 def versions(distributions: Sequence[str]) -> dict[str, str]:
     """Version of Python and of those distributions that are installed."""
-    found = {"python": platform.python_version()}
-    return found | {name: number for name in distributions if (number := installed(name)) is not None}
+    numbers = {"python": platform.python_version()}
+    return numbers | {name: number for name in distributions if (number := installed(name)) is not None}
 
 
 def installed(distribution: str) -> str | None:
@@ -97,12 +97,12 @@ def timed(plain: Sequence[StepTimes], profiled: Sequence[StepTimes] = ()) -> dic
 
 def write(folder: Path, entries: Mapping[str, object]) -> None:
     """Put `run.json` into the folder, whole or not at all."""
-    part = folder / f"{NAME}.part"
+    unfinished = folder / f"{NAME}.part"
     try:
-        part.write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
-        part.replace(folder / NAME)
+        unfinished.write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
+        unfinished.replace(folder / NAME)
     finally:
-        part.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
 
 
 def _slowest(ranks: Sequence[StepTimes]) -> dict[str, list[int]]:
@@ -114,7 +114,7 @@ def _slowest(ranks: Sequence[StepTimes]) -> dict[str, list[int]]:
 def _by_step(ranks: Sequence[Sequence[int]]) -> list[int]:
     """Longest at each place; ranks may have taken fewer steps (idle replicas)."""
     longest = max(len(steps) for steps in ranks)
-    return [max(steps[at] for steps in ranks if at < len(steps)) for at in range(longest)]
+    return [max(steps[step] for steps in ranks if step < len(steps)) for step in range(longest)]
 
 
 def _total(phases: Mapping[str, Sequence[int]]) -> int:

@@ -44,14 +44,14 @@ class Lane:
 
 def lanes(batch: int, prefill: int, decode: int) -> list[Lane]:
     """All pairs that share sequences, when each role deals out `batch` in equal runs."""
-    found = []
+    shared = []
     for source in range(prefill):
         for target in range(decode):
             first = max(source * batch // prefill, target * batch // decode)
             stop = min((source + 1) * batch // prefill, (target + 1) * batch // decode)
             if first < stop:
-                found.append(Lane(source, prefill + target, first, stop))
-    return found
+                shared.append(Lane(source, prefill + target, first, stop))
+    return shared
 
 
 class HandedOnKV(LocalKV):
@@ -104,7 +104,10 @@ class Role(RankWorkload):
     @staticmethod
     def summary(facts: Sequence[Facts]) -> Facts:
         """Roles of the ranks, and each transfer with both its ends."""
-        return {"roles": {str(part["rank"]): part["role"] for part in facts}, "transfers": _transfers(facts)}
+        return {
+            "roles": {str(rank_facts["rank"]): rank_facts["role"] for rank_facts in facts},
+            "transfers": _transfers(facts),
+        }
 
 
 class Prefill(Role):
@@ -211,8 +214,8 @@ def _transfers(facts: Sequence[Facts]) -> list[dict[str, int | None]]:
     `time_ns` runs from when a message was both sent and awaited to when it had arrived; None between two nodes,
     whose clocks differ by more than that.
     """
-    nodes = {part["rank"]: part["node"] for part in facts}
-    notes: list[dict[str, int]] = [note for part in facts for note in part["notes"]]  # type: ignore[attr-defined]
+    nodes = {rank_facts["rank"]: rank_facts["node"] for rank_facts in facts}
+    notes: list[dict[str, int]] = [note for rank_facts in facts for note in rank_facts["notes"]]  # type: ignore[attr-defined]
     ends: dict[tuple[int, ...], dict[str, int]] = {}
     for note in notes:
         ends.setdefault((note["round"], note["layer"], note["from"], note["to"]), {}).update(note)

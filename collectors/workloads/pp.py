@@ -60,7 +60,9 @@ class PipelineParallel(RankWorkload):
         self.placed(self.model)
         whole = LocalKV.empty(self.room(layers=each))
         self.share = settings.batch // world
-        self.caches = [whole.of_rows(at * self.share, (at + 1) * self.share) for at in range(world)]
+        self.caches = [
+            whole.of_rows(microbatch * self.share, (microbatch + 1) * self.share) for microbatch in range(world)
+        ]
         self.stage = Stage(self.model, self.caches)
         self.group, self.token_group = place.group("pp"), place.group("pp_tokens")
         stage = PipelineStage(self.stage, rank, world, place.device, group=self.group)
@@ -77,7 +79,7 @@ class PipelineParallel(RankWorkload):
             tokens = list(sample(logits).chunk(world)) if self.last else [prompt[: self.share, 0]] * world
         for _ in range(settings.steps):
             with clock.step("decode", settings.batch, settings.batch):
-                tokens = [self._decode(at, tokens[at], sample) for at in range(world)]
+                tokens = [self._decode(microbatch, tokens[microbatch], sample) for microbatch in range(world)]
                 self._land()
 
     def _decode(self, microbatch: int, tokens: Tensor, sample: Sampler) -> Tensor:

@@ -153,13 +153,13 @@ def _is_whole(plain: Path) -> bool:
 
 
 def _pack(source: BinaryIO, path: Path) -> None:
-    part = path.with_name(path.name + ".part")
+    unfinished = path.with_name(path.name + ".part")
     try:
-        with part.open("wb") as target, gzip.GzipFile("", "wb", GZIP_LEVEL, target, mtime=0) as packed:
+        with unfinished.open("wb") as target, gzip.GzipFile("", "wb", GZIP_LEVEL, target, mtime=0) as packed:
             shutil.copyfileobj(source, packed)
-        part.replace(path)
+        unfinished.replace(path)
     except OSError as error:
         # A failed write does not say of which file.
         raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
-        part.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)

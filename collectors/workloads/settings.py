@@ -89,7 +89,7 @@ class JobSettings:
     @property
     def split(self) -> tuple[int, ...]:
         """Ranks of each role: (2,), or (2, 1) for two prefill and one decode rank."""
-        return tuple(int(part) for part in self.degree.split("+"))
+        return tuple(int(ranks) for ranks in self.degree.split("+"))
 
     @property
     def ranks(self) -> int:

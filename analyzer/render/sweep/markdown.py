@@ -38,7 +38,7 @@ def _table(sweep: Sweep) -> str:
     terms = terms_of(sweep)
     linear = ["of linear"] if sweep.linear else []
     past = ["past"] if sweep.series.ordered else []
-    first = sweep.ask.dimension if sweep.series.ordered else "layout"
+    first = sweep.request.dimension if sweep.series.ordered else "layout"
     titles = (
         first,
         sweep.series.quantity,

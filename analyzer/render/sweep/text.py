@@ -81,7 +81,7 @@ def terms_of(sweep: Sweep) -> list[str]:
 
 def _table(sweep: Sweep) -> RenderableType:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column(sweep.ask.dimension if sweep.series.ordered else "layout")
+    table.add_column(sweep.request.dimension if sweep.series.ordered else "layout")
     linear = ["of linear"] if sweep.linear else []
     past = ["past"] if sweep.series.ordered else []
     for title in (sweep.series.quantity, "5-95 %", "speed-up", *linear, "best", *past):
@@ -103,7 +103,7 @@ def _table(sweep: Sweep) -> RenderableType:
 def _term_table(sweep: Sweep, terms: list[str]) -> RenderableType:
     """The terms of each degree; the titles are the legend of the chart."""
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column(sweep.ask.dimension if sweep.series.ordered else "layout")
+    table.add_column(sweep.request.dimension if sweep.series.ordered else "layout")
     for term in terms:
         table.add_column(f"{_LETTERS[term]} {SHORT[term]}", justify="right", no_wrap=True)
     for point in sweep.series.points:
