@@ -30,59 +30,59 @@ _TITLES = ("term", "mean", "share", "least", "most")
 _VERDICT = ("term", "side", "per hand-over", "basis")
 
 
-def to_json(found: Pd) -> str:
+def to_json(result: Pd) -> str:
     """Indented; keys in a stable order."""
-    return quoted(msgspec.json.format(msgspec.json.encode(found), indent=2).decode()) + "\n"
+    return quoted(msgspec.json.format(msgspec.json.encode(result), indent=2).decode()) + "\n"
 
 
-def to_text(found: Pd, width: int = 80, *, color: bool = False) -> str:
+def to_text(result: Pd, width: int = 80, *, color: bool = False) -> str:
     """For a terminal, in `width` columns."""
-    return printed(_parts(safe(found)), width, color=color)
+    return printed(_parts(safe(result)), width, color=color)
 
 
-def to_markdown(found: Pd) -> str:
+def to_markdown(result: Pd) -> str:
     """For a pull request: the verdict first, each hand-over folded."""
-    found = safe(found)
-    lines = [f"**{escaped(_headline(found))}**", *(f"- {escaped(line)}" for line in _facts(found))]
-    if found.ledger:
-        lines.append(table(_TITLES, _ledger(found.ledger)))
+    result = safe(result)
+    lines = [f"**{escaped(_headline(result))}**", *(f"- {escaped(line)}" for line in _facts(result))]
+    if result.ledger:
+        lines.append(table(_TITLES, _ledger(result.ledger)))
         cells = (
             (escaped(row.name), duration(row.total_ns), *(duration(value) for value in row.terms.values()))
-            for row in found.ledger
+            for row in result.ledger
         )
         titles = ("hand-over", "total", *_NAMES.values())
         lines.append(fold("Each hand-over", table(titles, cells)))
-    if found.terms:
-        lines.append(table(_VERDICT, (tuple(map(escaped, cells)) for cells in _terms(found))))
-    lines += [f"- {escaped(line)}" for line in _open(found)]
+    if result.terms:
+        lines.append(table(_VERDICT, (tuple(map(escaped, cells)) for cells in _terms(result))))
+    lines += [f"- {escaped(line)}" for line in _open(result)]
     return document(lines)
 
 
-def _parts(found: Pd) -> Iterator[RenderableType]:
-    yield Text(_headline(found), style="bold")
+def _parts(result: Pd) -> Iterator[RenderableType]:
+    yield Text(_headline(result), style="bold")
     yield Text()
-    yield from (Text(line) for line in _facts(found))
-    if found.ledger:
+    yield from (Text(line) for line in _facts(result))
+    if result.ledger:
         yield Text()
-        yield Text(f"{count(len(found.ledger), 'hand-over')}; the terms add up to the total", style="bold")
-        yield _grid(_TITLES, _ledger(found.ledger))
-    if found.terms:
+        yield Text(f"{count(len(result.ledger), 'hand-over')}; the terms add up to the total", style="bold")
+        yield _grid(_TITLES, _ledger(result.ledger))
+    if result.terms:
         yield Text()
         yield Text("gain of separate phases against transfer and lost locality", style="bold")
-        yield _grid(_VERDICT, _terms(found))
-    if any(_open(found)):
+        yield _grid(_VERDICT, _terms(result))
+    if any(_open(result)):
         yield Text()
-    yield from (Text(line, style="yellow") for line in _open(found))
+    yield from (Text(line, style="yellow") for line in _open(result))
 
 
-def _headline(found: Pd) -> str:
-    return f"Disaggregation: {found.answer}"
+def _headline(result: Pd) -> str:
+    return f"Disaggregation: {result.answer}"
 
 
-def _facts(found: Pd) -> Iterator[str]:
-    names = f"prefill: {found.prefill}; decode: {found.decode}"
-    yield names + (f"; co-located: {found.colocated}" if found.colocated else "")
-    moved = found.transfer
+def _facts(result: Pd) -> Iterator[str]:
+    names = f"prefill: {result.prefill}; decode: {result.decode}"
+    yield names + (f"; co-located: {result.colocated}" if result.colocated else "")
+    moved = result.transfer
     via = f" by {', '.join(moved.carriers)}" if moved.carriers else ""
     if moved.state == "found":
         speed = "" if moved.bytes_per_s is None else f" at {rate(moved.bytes_per_s)}"
@@ -92,16 +92,16 @@ def _facts(found: Pd) -> Iterator[str]:
     else:
         word = "NO TRANSFER in a PD run" if moved.state == "none" else "unknown"
         yield f"transfer: {word}{via} ({moved.why})"
-    again = found.double_prefill
+    again = result.double_prefill
     tokens = "" if again.decode_tokens is None else f": the decode side computed {again.decode_tokens:,} prompt tokens"
     yield {"found": "DOUBLE PREFILL", "none": "no double prefill", "unknown": "double prefill: unknown"}[
         again.state
     ] + f"{tokens} ({again.basis})"
     busy = ", ".join(
         f"{part.role} {ranks(part.ranks)} {'unknown' if part.busy_share is None else share(part.busy_share)} busy"
-        for part in found.pools
+        for part in result.pools
     )
-    yield f"pool that binds: {found.binding}{f' ({busy}; measured)' if busy else ''}"
+    yield f"pool that binds: {result.binding}{f' ({busy}; measured)' if busy else ''}"
 
 
 def _ledger(rows: tuple[HandOverRow, ...]) -> Iterator[tuple[str, ...]]:
@@ -117,15 +117,15 @@ def _line(title: str, values: list[int], part: str) -> tuple[str, ...]:
     return title, duration(sum(values) // len(values)), part, duration(min(values)), duration(max(values))
 
 
-def _terms(found: Pd) -> Iterator[tuple[str, ...]]:
-    for term in found.terms:
+def _terms(result: Pd) -> Iterator[tuple[str, ...]]:
+    for term in result.terms:
         value = "unknown" if term.value_ns is None else duration(term.value_ns)
         yield term.name, term.side, value, term.basis
 
 
-def _open(found: Pd) -> Iterator[str]:
-    yield from (f"missing: {line}" for line in found.missing)
-    yield from (f"note: {line}" for line in found.notes)
+def _open(result: Pd) -> Iterator[str]:
+    yield from (f"missing: {line}" for line in result.missing)
+    yield from (f"note: {line}" for line in result.notes)
 
 
 def _grid(titles: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> RenderableType:

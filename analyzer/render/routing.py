@@ -39,58 +39,58 @@ _NONE = "–"
 _KILO = 1_000
 
 
-def to_text(found: Routing, width: int = 80, *, color: bool = False) -> str:
+def to_text(result: Routing, width: int = 80, *, color: bool = False) -> str:
     """The verdict first, then reuse and price of each policy and what the figures rest on.
 
     Args:
-        found: what to show.
+        result: what to show.
         width: columns; 80 fit.
         color: ANSI colours.
     """
-    return printed(_parts(safe(found)), width, color=color)
+    return printed(_parts(safe(result)), width, color=color)
 
 
-def to_markdown(found: Routing) -> str:
+def to_markdown(result: Routing) -> str:
     """For a pull request: the verdict first, then the same two tables."""
-    found = safe(found)
-    tables = (table(titles, (tuple(map(escaped, row)) for row in rows)) for titles, rows in _tables(found))
+    result = safe(result)
+    tables = (table(titles, (tuple(map(escaped, row)) for row in rows)) for titles, rows in _tables(result))
     return document(
-        [f"**{escaped(verdict(found))}**", *tables, "\n".join(f"- {escaped(line)}" for line in _rest(found))]
+        [f"**{escaped(verdict(result))}**", *tables, "\n".join(f"- {escaped(line)}" for line in _rest(result))]
     )
 
 
-def to_json(found: Routing) -> str:
+def to_json(result: Routing) -> str:
     """Schema 1: all figures, shares from 0 to 1 and integer nanoseconds."""
-    service = found.setup.service
+    service = result.setup.service
     content: dict[str, Any] = {
         "schema": SCHEMA,
-        "log": found.path,
-        "requests": found.requests,
-        "blocks": found.blocks,
-        "distinct_blocks": found.distinct_blocks,
-        "block_tokens": found.block_tokens,
-        "workers": found.setup.workers,
-        "capacity_blocks": found.setup.capacity_blocks or None,
-        "sessions": {"count": found.sessions, "basis": found.sessions_basis.value},
+        "log": result.path,
+        "requests": result.requests,
+        "blocks": result.blocks,
+        "distinct_blocks": result.distinct_blocks,
+        "block_tokens": result.block_tokens,
+        "workers": result.setup.workers,
+        "capacity_blocks": result.setup.capacity_blocks or None,
+        "sessions": {"count": result.sessions, "basis": result.sessions_basis.value},
         "service": {**asdict(service), "basis": Basis.MODEL.value},
-        "policies": {each.policy: _figures(each) for each in found.outcomes},
-        "achieved": None if found.achieved is None else _figures(found.achieved),
-        "ceiling": found.ceiling,
+        "policies": {each.policy: _figures(each) for each in result.outcomes},
+        "achieved": None if result.achieved is None else _figures(result.achieved),
+        "ceiling": result.ceiling,
         "ceiling_basis": Basis.DERIVED.value,
-        "notes": [{"text": note.text, "count": note.count} for note in found.notes],
+        "notes": [{"text": note.text, "count": note.count} for note in result.notes],
     }
     return quoted(msgspec.json.format(msgspec.json.encode(content), indent=2).decode()) + "\n"
 
 
-def verdict(found: Routing) -> str:
+def verdict(result: Routing) -> str:
     """One sentence: what KV-aware routing, or else the policy that finds most, reuses against round robin."""
-    ceiling = units.share(found.ceiling)
-    if found.distinct_blocks == found.blocks:
+    ceiling = units.share(result.ceiling)
+    if result.distinct_blocks == result.blocks:
         return "No request asks for a prefix that an earlier one asked for: no routing can reuse anything."
-    by_name = {each.policy: each for each in found.outcomes}
-    most = max(found.outcomes, key=lambda each: each.hit_rate)
+    by_name = {each.policy: each for each in result.outcomes}
+    most = max(result.outcomes, key=lambda each: each.hit_rate)
     head = by_name.get("kv_aware", most)
-    base = by_name.get("round_robin") or min(found.outcomes, key=lambda each: each.hit_rate)
+    base = by_name.get("round_robin") or min(result.outcomes, key=lambda each: each.hit_rate)
     clauses = [f"{_named(head)} would reuse {units.share(head.hit_rate)} of blocks"]
     if base is not head:
         clauses[0] += f" against {units.share(base.hit_rate)} under {_NAMES[base.policy]}"
@@ -99,10 +99,10 @@ def verdict(found: Routing) -> str:
     clauses.append(f"ceiling {ceiling}")
     if most.hit_rate - head.hit_rate >= _LITTLE_SHARE:
         clauses.append(f"{_NAMES[most.policy]} would reuse {units.share(most.hit_rate)}")
-    if found.achieved is not None:
-        of_what = " of tokens" if _is_of_tokens(found.achieved) else ""
-        clauses.append(f"the log achieved {units.share(found.achieved.hit_rate)}{of_what}")
-    return "; ".join((*clauses, _price(head, found.setup.workers)))
+    if result.achieved is not None:
+        of_what = " of tokens" if _is_of_tokens(result.achieved) else ""
+        clauses.append(f"the log achieved {units.share(result.achieved.hit_rate)}{of_what}")
+    return "; ".join((*clauses, _price(head, result.setup.workers)))
 
 
 def _price(head: PolicyOutcome, workers: int) -> str:
@@ -123,13 +123,13 @@ def _is_of_tokens(each: PolicyOutcome) -> bool:
     return each.basis is Basis.MEASURED
 
 
-def _parts(found: Routing) -> Iterator[RenderableType]:
-    yield Text(verdict(found), style="bold")
-    for titles, rows in _tables(found):
+def _parts(result: Routing) -> Iterator[RenderableType]:
+    yield Text(verdict(result), style="bold")
+    for titles, rows in _tables(result):
         yield Text()
         yield _grid(titles, rows)
     yield Text()
-    yield from map(Text, _rest(found))
+    yield from map(Text, _rest(result))
 
 
 def _grid(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> Table:
@@ -141,11 +141,11 @@ def _grid(titles: tuple[str, ...], rows: list[tuple[str, ...]]) -> Table:
     return grid
 
 
-def _tables(found: Routing) -> Iterator[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+def _tables(result: Routing) -> Iterator[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
     """What each policy reuses, and what that costs; the log's own line is the first."""
-    each_of = (*(() if found.achieved is None else (found.achieved,)), *found.outcomes)
-    ceiling = ("ceiling", units.share(found.ceiling), *[""] * (len(_REUSE) - 3), Basis.DERIVED.value)
-    yield _REUSE, [*(_reuse(each, found.ceiling) for each in each_of), ceiling]
+    each_of = (*(() if result.achieved is None else (result.achieved,)), *result.outcomes)
+    ceiling = ("ceiling", units.share(result.ceiling), *[""] * (len(_REUSE) - 3), Basis.DERIVED.value)
+    yield _REUSE, [*(_reuse(each, result.ceiling) for each in each_of), ceiling]
     yield _PRICE, [_times(each) for each in each_of]
 
 
@@ -170,22 +170,22 @@ def _times(each: PolicyOutcome) -> tuple[str, ...]:
     )
 
 
-def _rest(found: Routing) -> Iterator[str]:
-    if found.achieved is not None and _is_of_tokens(found.achieved):
+def _rest(result: Routing) -> Iterator[str]:
+    if result.achieved is not None and _is_of_tokens(result.achieved):
         yield "The log counts its cached tokens; the policies and the ceiling count blocks."
-    yield _case(found)
-    yield _model(found.setup.service)
-    yield from (f"Note: {note.text}" for note in found.notes)
+    yield _case(result)
+    yield _model(result.setup.service)
+    yield from (f"Note: {note.text}" for note in result.notes)
 
 
-def _case(found: Routing) -> str:
-    capacity = found.setup.capacity_blocks
+def _case(result: Routing) -> str:
+    capacity = result.setup.capacity_blocks
     cache = f"caches of {units.count(capacity, 'block')} each" if capacity else "caches without limit"
-    told = "from the log" if found.sessions_basis is Basis.MEASURED else "told apart by their prefixes"
+    told = "from the log" if result.sessions_basis is Basis.MEASURED else "told apart by their prefixes"
     return (
-        f"{units.count(found.requests, 'request')} for {units.count(found.blocks, 'block')} of "
-        f"{units.count(found.block_tokens, 'token')}, {units.count(found.distinct_blocks, 'distinct block')}; "
-        f"{units.count(found.sessions, 'session')}, {told}; {units.count(found.setup.workers, 'worker')}, {cache}."
+        f"{units.count(result.requests, 'request')} for {units.count(result.blocks, 'block')} of "
+        f"{units.count(result.block_tokens, 'token')}, {units.count(result.distinct_blocks, 'distinct block')}; "
+        f"{units.count(result.sessions, 'session')}, {told}; {units.count(result.setup.workers, 'worker')}, {cache}."
     )
 
 

@@ -18,10 +18,10 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 def _outputs(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> dict[str, Path]:
     outputs = {}
     for value in values:
-        form, _, place = value.partition("=")
-        if form not in FORMS or not place:
+        form, _, path = value.partition("=")
+        if form not in FORMS or not path:
             raise click.BadParameter(f"{value!r} is not FORM=FILE with FORM one of {', '.join(FORMS)}")
-        outputs[form] = Path(place)
+        outputs[form] = Path(path)
     return outputs
 
 
@@ -73,10 +73,10 @@ def command(
 
     if reason and not update_baseline:
         raise UsageError("--reason is kept in a baseline; pass --update-baseline with it")
-    for place in also.values():
-        check_place(place, force=force)
-    for place in filter(None, (baseline if update_baseline else None, history)):
-        check_place(place, force=True)
+    for path in also.values():
+        check_place(path, force=force)
+    for path in filter(None, (baseline if update_baseline else None, history)):
+        check_place(path, force=True)
     settings = files.settings_of(config)
     settings = replace(settings, fail_on_new=fail_on_new or settings.fail_on_new)
     kept = None if update_baseline and not baseline.exists() else files.baseline_of(baseline)
@@ -89,8 +89,8 @@ def command(
     result = gate(reports, kept, settings, history=past, allow_different=allow_different or update_baseline)
     width, color = page(out)
     emit(rendered(result, form, strict=strict, width=width, color=color), out, force=force)
-    for other, place in also.items():
-        emit(rendered(result, other, strict=strict), place, force=force)
+    for other, path in also.items():
+        emit(rendered(result, other, strict=strict), path, force=force)
     if update_baseline:
         files.accept(baseline, reports, result, reason, kept)
         say(f"Wrote {baseline}")

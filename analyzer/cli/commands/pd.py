@@ -49,11 +49,11 @@ def command(  # noqa: PLR0917 (a command has as many arguments as options)
     together = runs[colocated] if colocated else None
     link_bytes_per_s = link_gbps * _GIGABIT_BYTES if link_gbps else None
     logged = read_transfer_log(log) if log else None
-    found = safe(pd(runs[prefill], runs[decode], together, link_bytes_per_s, logged))
+    result = safe(pd(runs[prefill], runs[decode], together, link_bytes_per_s, logged))
     width, color = page(out)
     rendered = {
-        "text": lambda: _pd.to_text(found, width, color=color),
-        "json": lambda: _pd.to_json(found),
-        "markdown": lambda: _pd.to_markdown(found),
+        "text": lambda: _pd.to_text(result, width, color=color),
+        "json": lambda: _pd.to_json(result),
+        "markdown": lambda: _pd.to_markdown(result),
     }
     emit(rendered[form](), out, force=force)

@@ -69,11 +69,11 @@ def command(
             time_unit=time_unit,
             tick=lambda done: advance("reading", done, size),
         )
-        found = routing(requests, setup, lambda done, whole: advance("replaying", done, whole))
+        result = routing(requests, setup, lambda done, whole: advance("replaying", done, whole))
     width, color = page(out)
     rendered = {
-        "text": lambda: _routing.to_text(found, width, color=color),
-        "json": lambda: _routing.to_json(found),
-        "markdown": lambda: _routing.to_markdown(found),
+        "text": lambda: _routing.to_text(result, width, color=color),
+        "json": lambda: _routing.to_json(result),
+        "markdown": lambda: _routing.to_markdown(result),
     }
     emit(rendered[form](), out, force=force)

@@ -61,11 +61,9 @@ def command(  # noqa: PLR0917 (a command has as many arguments as options)
     tables = [path for path in paths if is_table(path)]
     if tables and len(tables) < len(paths):
         raise UsageError("measured points and recorded runs are two things; sweep one or the other")
-    series = (
-        tuple(part for path in tables for part in read_points(path)) if tables else (_runs(paths, dimension, kind),)
-    )
+    series = tuple(one for path in tables for one in read_points(path)) if tables else (_runs(paths, dimension, kind),)
     ask = SweepRequest(dimension, Objective(objective), gpus)
-    sweeps = tuple(sweep(safe(part), ask) for part in series)
+    sweeps = tuple(sweep(safe(one), ask) for one in series)
     rendered = {
         "text": lambda: sweep_text.render(sweeps),
         "markdown": lambda: sweep_markdown.render(sweeps),
@@ -92,10 +90,10 @@ def _foresight(paths: tuple[Path, ...], wish: str, kind: str, platform: str, for
     from analyzer.render.whatif import text as foresight_text  # noqa: PLC0415
     from analyzer.whatif.foresight import foresee, to_json  # noqa: PLC0415
 
-    found = foresee(run_of(paths[0]), dimension, int(degree), kind, platform)
+    foresight = foresee(run_of(paths[0]), dimension, int(degree), kind, platform)
     if form == "json":
-        return quoted(to_json(found))
-    return safe(foresight_markdown.render(found) if form == "markdown" else foresight_text.render(found))
+        return quoted(to_json(foresight))
+    return safe(foresight_markdown.render(foresight) if form == "markdown" else foresight_text.render(foresight))
 
 
 def _runs(paths: tuple[Path, ...], dimension: str, kind: str) -> PointSeries:

@@ -75,8 +75,8 @@ def _sides(phases: list[Waterfall]) -> dict[str, object]:
 
 
 def _value(phase: Waterfall, name: str, side: str) -> int:
-    found = next((part for part in phase.parts if part.name == name), WaterfallPart(name, 0, 0))
-    return found.base_ns if side == "base" else found.head_ns
+    row = next((part for part in phase.parts if part.name == name), WaterfallPart(name, 0, 0))
+    return row.base_ns if side == "base" else row.head_ns
 
 
 def _difference(balance: Waterfall) -> dict[str, object]:

@@ -65,16 +65,16 @@ def probability(p: float) -> str:
     return f"<{_SMALLEST_P}" if p < _SMALLEST_P else f"{p:.2g}"
 
 
-def lying(found: Overlap) -> str:
+def lying(overlap: Overlap) -> str:
     """Span, union and sum of both sides in one sentence, with what decides."""
     sides = [
         f"{word} {duration(span)} window, {duration(union)} busy, {duration(all_ns)} summed"
-        for word, (span, union, all_ns) in (("base", found.base_ns), ("head", found.head_ns))
+        for word, (span, union, all_ns) in (("base", overlap.base_ns), ("head", overlap.head_ns))
     ]
-    hidden = "less" if found.overlap_ns >= 0 else "more"
+    hidden = "less" if overlap.overlap_ns >= 0 else "more"
     parts = (
-        f"{more(found.span_ns)} = kernels {more(found.kernels_ns)}, {hidden} of them hidden {more(found.overlap_ns)}, "
-        f"idle {more(found.idle_ns)}"
+        f"{more(overlap.span_ns)} = kernels {more(overlap.kernels_ns)}, "
+        f"{hidden} of them hidden {more(overlap.overlap_ns)}, idle {more(overlap.idle_ns)}"
     )
-    verdict = f"; {_DECIDES[found.decides]}" if found.span_ns else ""
+    verdict = f"; {_DECIDES[overlap.decides]}" if overlap.span_ns else ""
     return f"device work ({'; '.join(sides)}): {parts}{verdict}"

@@ -33,7 +33,7 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 def _message(row: FindingRow) -> str:
-    place = words.places(row.evidence.ranks)
+    listed = words.places(row.evidence.ranks)
     return "\n".join(
-        [f"{row.message} ({words.gain(row)}, {row.basis}, {place})", *(f"→ {each}" for each in row.advice)]
+        [f"{row.message} ({words.gain(row)}, {row.basis}, {listed})", *(f"→ {each}" for each in row.advice)]
     )

@@ -37,7 +37,7 @@ def render(report: Report, width: int = 80, *, color: bool = False) -> str:  # n
 
 
 def _run(report: Report) -> Json:
-    places = [_location(place) for place in report.run.label.split(", ")]
+    places = [_location(artifact) for artifact in report.run.label.split(", ")]
     run: Json = {
         "tool": {
             "driver": {
@@ -55,7 +55,7 @@ def _run(report: Report) -> Json:
                 ],
             }
         ],
-        "artifacts": [{"location": place, "roles": ["analysisTarget"]} for place in places],
+        "artifacts": [{"location": artifact, "roles": ["analysisTarget"]} for artifact in places],
         "logicalLocations": [
             {"name": f"rank {rank}", "fullyQualifiedName": f"rank {rank}", "kind": "rank"} for rank in report.run.ranks
         ],
@@ -63,14 +63,14 @@ def _run(report: Report) -> Json:
         "columnKind": "unicodeCodePoints",
         "properties": {"verdict": report.verdict, "questions": msgspec.to_builtins(report.questions)},
     }
-    if any("uriBaseId" in place for place in places):
+    if any("uriBaseId" in artifact for artifact in places):
         run["originalUriBaseIds"] = {_ROOT: {"uri": "file:///"}}
     return run
 
 
-def _location(place: str) -> Json:
+def _location(artifact: str) -> Json:
     """A relative URI; one of an absolute path is relative to the root of the file system."""
-    path = place.replace("\\", "/")
+    path = artifact.replace("\\", "/")
     relative = quote(path.lstrip("/"), safe="/")
     if path.startswith("/") or _DRIVE.match(path):
         return {"uri": relative, "uriBaseId": _ROOT}
@@ -102,7 +102,7 @@ def _unknown(row: RuleOutcome, index: int) -> Json:
     }
 
 
-def _result(row: FindingRow, report: Report, place: Json) -> Json:
+def _result(row: FindingRow, report: Report, artifact: Json) -> Json:
     index = {rank: at for at, rank in enumerate(report.run.ranks)}
     advice = "".join(f"\n{at}. {each}" for at, each in enumerate(row.advice, start=1))
     result: Json = {
@@ -111,7 +111,7 @@ def _result(row: FindingRow, report: Report, place: Json) -> Json:
         "message": _message(f"{row.message} ({words.gain(row)}, {row.basis}).{advice}"),
         "locations": [
             {
-                "physicalLocation": {"artifactLocation": {**place, "index": 0}},
+                "physicalLocation": {"artifactLocation": {**artifact, "index": 0}},
                 "logicalLocations": [
                     {"index": index[rank], "fullyQualifiedName": f"rank {rank}"}
                     for rank in row.evidence.ranks

@@ -31,10 +31,10 @@ def render(result: Result, *, strict: bool = False) -> str:
     lines = [(levels[result.verdict], "gate", words.headline(result)), *_annotations(result, levels)]
     kept = []
     for level in ("error", "warning", "notice"):
-        own = [line for line in lines if line[0] == level]
-        shown = own if len(own) <= MOST else own[: MOST - 1]
-        if len(shown) < len(own):
-            shown.append((level, "gate", f"{len(own) - len(shown)} more: see the full report"))
+        of_level = [line for line in lines if line[0] == level]
+        shown = of_level if len(of_level) <= MOST else of_level[: MOST - 1]
+        if len(shown) < len(of_level):
+            shown.append((level, "gate", f"{len(of_level) - len(shown)} more: see the full report"))
         kept += shown
     return "".join(f"{command(*line)}\n" for line in kept)
 

@@ -29,9 +29,10 @@ def to_json(result: Result, *, strict: bool = False) -> str:
         "metrics": [_row(row) for row in result.rows],
         "new_findings": [msgspec.to_builtins(row) for row in result.findings],
         "configuration": [
-            {"what": part.what, "baseline": part.base or None, "now": part.head or None} for part in result.differences
+            {"what": difference.what, "baseline": difference.base or None, "now": difference.head or None}
+            for difference in result.differences
         ],
-        "history": [msgspec.to_builtins(found) for found in result.courses],
+        "history": [msgspec.to_builtins(trend) for trend in result.courses],
         "notes": list(result.notes),
     }
     return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode() + "\n"

@@ -35,7 +35,10 @@ def render(result: Result) -> str:
     if rest:
         lines.append(fold(f"{len(rest)} that pass", _table(rest)))
     if result.differences:
-        cells = [(text(part.what), text(part.base or "–"), text(part.head or "–")) for part in result.differences]
+        cells = [
+            (text(difference.what), text(difference.base or "–"), text(difference.head or "–"))
+            for difference in result.differences
+        ]
         lines.append(fold("Configuration", table(("", "baseline", "now"), cells)))
     return document(lines)
 

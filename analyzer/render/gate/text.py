@@ -53,7 +53,8 @@ def _parts(result: Result) -> Iterator[RenderableType]:
     yield from (Text(line) for line in words.courses(result))
     if result.differences:
         listed = [
-            f"{part.what} {part.base or 'not stated'} → {part.head or 'not stated'}" for part in result.differences
+            f"{difference.what} {difference.base or 'not stated'} → {difference.head or 'not stated'}"
+            for difference in result.differences
         ]
         rest = len(listed) - SHOWN_DIFFERENCES
         more = f", and {rest} more" if rest > 0 else ""

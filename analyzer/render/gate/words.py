@@ -29,12 +29,12 @@ def headline(result: Result) -> str:
 
 def value(row: MetricResult, side: Sequence[float | str]) -> str:
     """Median of times; one value or the range of an exact quantity."""
-    numbers = [part for part in side if not isinstance(part, str)]
+    numbers = [value_ for value_ in side if not isinstance(value_, str)]
     if not side:
         return NOTHING
     if row.is_time:
         return duration(median(numbers))
-    shown = [part if isinstance(part, str) else _amount(row.metric, part) for part in side]
+    shown = [value_ if isinstance(value_, str) else _amount(row.metric, value_) for value_ in side]
     return shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
 
 
@@ -61,14 +61,14 @@ def why(row: MetricResult) -> str:
 
 def courses(result: Result) -> list[str]:
     """A sentence for each metric that jumped or drifts."""
-    return [sentence for found in result.courses if (sentence := _course(found))]
+    return [sentence for trend in result.courses if (sentence := _course(trend))]
 
 
-def _course(found: Trend) -> str:
+def _course(trend: Trend) -> str:
     parts = []
-    if found.jump is not None:
-        parts.append(f"jumped by {signed(found.jump[1] - 1)} at {found.jump[0]}")
-    if found.drift is not None:
-        since = " since" if found.jump else ""
-        parts.append(f"drifts by {signed(found.drift - 1)} a gate{since}")
-    return f"{found.metric} {' and '.join(parts)}, over {count(found.gates, 'gate')}" if parts else ""
+    if trend.jump is not None:
+        parts.append(f"jumped by {signed(trend.jump[1] - 1)} at {trend.jump[0]}")
+    if trend.drift is not None:
+        since = " since" if trend.jump else ""
+        parts.append(f"drifts by {signed(trend.drift - 1)} a gate{since}")
+    return f"{trend.metric} {' and '.join(parts)}, over {count(trend.gates, 'gate')}" if parts else ""

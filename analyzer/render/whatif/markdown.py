@@ -10,20 +10,20 @@ from analyzer.units import duration
 from analyzer.whatif.foresight import DIMENSION, Foresight
 
 
-def render(found: Foresight) -> str:
+def render(foresight: Foresight) -> str:
     """The answer as GitHub's and GitLab's markdown."""
-    found = safe(found)
-    name = f"{DIMENSION.upper()}{found.expectation.degree}"
-    parts = [f"**{text(found.expectation.sentence(name))}**", text(origin(found))]
-    if found.expectation.notes:
-        parts.append("\n".join(f"- {text(note)}" for note in found.expectation.notes))
-    if found.marginal is not None:
-        parts.append(text(found.marginal.sentence(f"{DIMENSION.upper()}{found.marginal.degree}")))
-    if found.ceilings:
-        parts.append(f"{BOUNDS}\n\n" + "\n".join(f"- {text(part.sentence)}" for part in found.ceilings))
+    foresight = safe(foresight)
+    name = f"{DIMENSION.upper()}{foresight.expectation.degree}"
+    parts = [f"**{text(foresight.expectation.sentence(name))}**", text(origin(foresight))]
+    if foresight.expectation.notes:
+        parts.append("\n".join(f"- {text(note)}" for note in foresight.expectation.notes))
+    if foresight.marginal is not None:
+        parts.append(text(foresight.marginal.sentence(f"{DIMENSION.upper()}{foresight.marginal.degree}")))
+    if foresight.ceilings:
+        parts.append(f"{BOUNDS}\n\n" + "\n".join(f"- {text(row.sentence)}" for row in foresight.ceilings))
     rows = [
-        (code(part.name), duration(part.time_ns), duration(then_ns), text(SCALES[part.sort]))
-        for part, then_ns in found.classes
+        (code(row.name), duration(row.time_ns), duration(then_ns), text(SCALES[row.sort]))
+        for row, then_ns in foresight.classes
     ]
     parts.append(fold("Classes of the step", table(("class", "now", f"at {name}", "with the degree"), rows)))
     return document(parts)

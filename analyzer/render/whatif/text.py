@@ -30,47 +30,47 @@ SCALES = {
 }
 
 
-def render(found: Foresight, width: int = 80, *, color: bool = False) -> str:
+def render(foresight: Foresight, width: int = 80, *, color: bool = False) -> str:
     """The answer as text.
 
     Args:
-        found: what to show.
+        foresight: what to show.
         width: columns; 80 fit.
         color: ANSI colours.
     """
-    return printed(_parts(safe(found)), width, color=color)
+    return printed(_parts(safe(foresight)), width, color=color)
 
 
-def _parts(found: Foresight) -> Iterator[RenderableType]:
-    told, then = found.expectation, found.expectation.degree
-    yield Text(told.sentence(f"{DIMENSION.upper()}{then}"), style="bold")
-    yield Text(origin(found))
-    yield from (Text(f"! {note}", style="yellow") for note in told.notes)
+def _parts(foresight: Foresight) -> Iterator[RenderableType]:
+    expectation, then = foresight.expectation, foresight.expectation.degree
+    yield Text(expectation.sentence(f"{DIMENSION.upper()}{then}"), style="bold")
+    yield Text(origin(foresight))
+    yield from (Text(f"! {note}", style="yellow") for note in expectation.notes)
     yield Text()
-    yield _classes(found)
+    yield _classes(foresight)
     yield Text()
-    if found.marginal is not None:
-        yield Text(found.marginal.sentence(f"{DIMENSION.upper()}{found.marginal.degree}"))
-    if found.ceilings:
+    if foresight.marginal is not None:
+        yield Text(foresight.marginal.sentence(f"{DIMENSION.upper()}{foresight.marginal.degree}"))
+    if foresight.ceilings:
         yield Text(BOUNDS)
-    yield from (Text(f"  {part.sentence}") for part in found.ceilings)
+    yield from (Text(f"  {row.sentence}") for row in foresight.ceilings)
 
 
-def origin(found: Foresight) -> str:
+def origin(foresight: Foresight) -> str:
     """What was measured, and what the rest is."""
-    now = f"{DIMENSION.upper()}{found.step.degree}"
-    return f"{found.label}: {found.kind} steps at {now}; a model: measure before you use it"
+    now = f"{DIMENSION.upper()}{foresight.step.degree}"
+    return f"{foresight.label}: {foresight.kind} steps at {now}; a model: measure before you use it"
 
 
-def _classes(found: Foresight) -> RenderableType:
+def _classes(foresight: Foresight) -> RenderableType:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     for title, justify in (("class", "left"), ("now", "right"), ("then", "right"), ("with the degree", "left")):
         table.add_column(title, justify=justify)  # type: ignore[arg-type]
-    shown = found.classes[:SHOWN_CLASSES]
-    for part, then_ns in shown:
-        table.add_row(part.name, duration(part.time_ns), duration(then_ns), SCALES[part.sort])
-    rest = found.classes[SHOWN_CLASSES:]
+    shown = foresight.classes[:SHOWN_CLASSES]
+    for row, then_ns in shown:
+        table.add_row(row.name, duration(row.time_ns), duration(then_ns), SCALES[row.sort])
+    rest = foresight.classes[SHOWN_CLASSES:]
     if rest:
-        times = [duration(sum(times)) for times in zip(*((part.time_ns, then) for part, then in rest), strict=True)]
+        times = [duration(sum(times)) for times in zip(*((row.time_ns, then) for row, then in rest), strict=True)]
         table.add_row(f"{len(rest)} more", *times, "as each does")
     return table
