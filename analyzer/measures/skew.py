@@ -30,9 +30,6 @@ SURE = 0.01
 """Chance, at most, that any rank of any group is last so often though all are alike: each of them is asked
 (Bonferroni), so that of a hundred healthy runs, however large, one names a rank."""
 
-CONFIDENCE = 0.95
-"""Of the interval of how often a rank is last."""
-
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
@@ -207,13 +204,13 @@ def _chance(mine: Mask, calls: Mask, size: int) -> float:
     """Of being last so often in these calls if all ranks of so many were alike; 1 where there are none."""
     if not calls.any():
         return 1.0
-    return binomial_tail(int(mine.sum()), int(calls.sum()), 1 / size)
+    return binomial_tail(int(mine.sum()), int(calls.sum()), size)
 
 
 def _interval(times: int, calls: int) -> tuple[float, float]:
     if calls == 0:
         return 0.0, 1.0
-    return wilson_interval(times, calls, CONFIDENCE)
+    return wilson_interval(times, calls)
 
 
 def _own_share(start_ns: Floats, way: Approach, last: Integers) -> Floats:
