@@ -1,4 +1,4 @@
-"""Ends of collectives as anchors between clocks: which kinds serve, and the lines they give."""
+"""Ends of collectives as anchors between clocks: which kinds serve, and the fits they give."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Anchors:
 
 def anchors(run: Run, groups: tuple[Group, ...], base_ns: tuple[int, ...]) -> list[Anchors]:
     """The best anchors of every group with two ranks or more, best and most of them first."""
-    found = [_anchors(run, group, base_ns) for group in groups if len(group.traces) > 1 and len(group)]
-    return sorted(found, key=lambda part: (part.rank, -len(part.end_ns)))
+    anchor_sets = [_anchors(run, group, base_ns) for group in groups if len(group.traces) > 1 and len(group)]
+    return sorted(anchor_sets, key=lambda anchor_set: (anchor_set.rank, -len(anchor_set.end_ns)))
 
 
 def _anchors(run: Run, group: Group, base_ns: tuple[int, ...]) -> Anchors:
@@ -54,11 +54,11 @@ def _anchors(run: Run, group: Group, base_ns: tuple[int, ...]) -> Anchors:
     mostly = joint | np.array([kind in LEAVE_TOGETHER for kind in group.kind], np.bool_)
     end = np.full(group.row.shape, np.nan)
     length = np.full(group.row.shape, np.nan)
-    for place, at in enumerate(group.traces):
-        has = group.row[:, place] != ABSENT
-        activities, rows = run.traces[at].activities, group.row[has, place]
-        end[has, place] = activities.end_ns[rows] - base_ns[at]
-        length[has, place] = activities.duration_ns[rows]
+    for column, trace_index in enumerate(group.traces):
+        has = group.row[:, column] != ABSENT
+        activities, rows = run.traces[trace_index].activities, group.row[has, column]
+        end[has, column] = activities.end_ns[rows] - base_ns[trace_index]
+        length[has, column] = activities.duration_ns[rows]
     # A few joint collectives among many others scatter too little to say how good they are.
     rank, chosen = next(
         (rank, mask)
@@ -85,64 +85,70 @@ def _tight(end_ns: Floats, kind: np.ndarray, chosen: Mask) -> Mask:
 def _scatter(end_ns: Floats) -> float | None:
     """The widest robust spread of a rank's ends against the first rank's; None where calls are too few to tell."""
     widest = 0.0
-    for place in range(1, end_ns.shape[1]):
-        both = np.isfinite(end_ns[:, 0]) & np.isfinite(end_ns[:, place])
+    for column in range(1, end_ns.shape[1]):
+        both = np.isfinite(end_ns[:, 0]) & np.isfinite(end_ns[:, column])
         if np.count_nonzero(both) < ENOUGH:
             return None
-        widest = max(widest, fit(end_ns[both, place], end_ns[both, 0]).spread_ns)
+        widest = max(widest, fit(end_ns[both, column], end_ns[both, 0]).spread_ns)
     return widest
 
 
-def relate(parts: list[Anchors], lines: dict[int, ClockFit]) -> dict[int, ClockFit]:
-    """Lines of all ranks that chains of anchors join to those with a line.
+def relate(anchor_sets: list[Anchors], fits: dict[int, ClockFit]) -> dict[int, ClockFit]:
+    """Fits of all ranks that chains of anchors join to those with a fit.
 
     Args:
-        parts: anchors, best first.
-        lines: of the reference.
+        anchor_sets: anchors, best first.
+        fits: of the reference.
     """
-    found = dict(lines)
-    waiting = list(parts)
+    related = dict(fits)
+    waiting = list(anchor_sets)
     while waiting:
-        ready = next((part for part in waiting if any(at in found for at in part.traces)), None)
+        ready = next(
+            (anchor_set for anchor_set in waiting if any(trace_index in related for trace_index in anchor_set.traces)),
+            None,
+        )
         if ready is None:
             break
         waiting.remove(ready)
-        known = [place for place, at in enumerate(ready.traces) if at in found]
-        common = consensus(ready, found, known)
-        for place, at in enumerate(ready.traces):
-            if at not in found:
-                both = np.isfinite(common) & np.isfinite(ready.end_ns[:, place])
+        known = [column for column, trace_index in enumerate(ready.traces) if trace_index in related]
+        common = consensus(ready, related, known)
+        for column, trace_index in enumerate(ready.traces):
+            if trace_index not in related:
+                both = np.isfinite(common) & np.isfinite(ready.end_ns[:, column])
                 if both.any():
-                    found[at] = fit(ready.end_ns[both, place], common[both])
-    return found
+                    related[trace_index] = fit(ready.end_ns[both, column], common[both])
+    return related
 
 
-def settle(parts: list[Anchors], lines: dict[int, ClockFit], reference: int) -> dict[int, ClockFit]:
-    """The same lines, each fitted against the middle of all ranks in place of one; the reference keeps its own."""
-    own: dict[int, list[tuple[Floats, Floats]]] = {at: [] for at in lines}
-    for part in parts:
-        known = [place for place, at in enumerate(part.traces) if at in lines]
-        common = consensus(part, lines, known)
-        for place in known:
-            both = np.isfinite(common) & np.isfinite(part.end_ns[:, place])
-            own[part.traces[place]].append((part.end_ns[both, place], common[both]))
-    fitted = {at: _fit_all(pieces, lines[at]) for at, pieces in own.items()}
+def settle(anchor_sets: list[Anchors], fits: dict[int, ClockFit], reference: int) -> dict[int, ClockFit]:
+    """The same fits, each made against the middle of all ranks in place of one; the reference keeps its own."""
+    pieces_by_trace: dict[int, list[tuple[Floats, Floats]]] = {trace_index: [] for trace_index in fits}
+    for anchor_set in anchor_sets:
+        known = [column for column, trace_index in enumerate(anchor_set.traces) if trace_index in fits]
+        common = consensus(anchor_set, fits, known)
+        for column in known:
+            both = np.isfinite(common) & np.isfinite(anchor_set.end_ns[:, column])
+            pieces_by_trace[anchor_set.traces[column]].append((anchor_set.end_ns[both, column], common[both]))
+    fitted = {trace_index: _fit_all(pieces, fits[trace_index]) for trace_index, pieces in pieces_by_trace.items()}
     home = fitted[reference].back()
-    return {at: ClockFit() if at == reference else line.then(home) for at, line in fitted.items()}
+    return {
+        trace_index: ClockFit() if trace_index == reference else clock_fit.then(home)
+        for trace_index, clock_fit in fitted.items()
+    }
 
 
-def _fit_all(pieces: list[tuple[Floats, Floats]], line: ClockFit) -> ClockFit:
+def _fit_all(pieces: list[tuple[Floats, Floats]], clock_fit: ClockFit) -> ClockFit:
     mine = np.concatenate([piece[0] for piece in pieces]) if pieces else np.zeros(0)
     other = np.concatenate([piece[1] for piece in pieces]) if pieces else np.zeros(0)
     if mine.size == 0:
-        return line
+        return clock_fit
     order = np.argsort(mine, kind="stable")
     return fit(mine[order], other[order])
 
 
-def consensus(part: Anchors, lines: dict[int, ClockFit], known: list[int]) -> Floats:
+def consensus(anchor_set: Anchors, fits: dict[int, ClockFit], known: list[int]) -> Floats:
     """float64[k]: the middle of the known ranks' ends on the reference's clock; NaN where none has the call."""
-    read = np.stack([lines[part.traces[place]].at(part.end_ns[:, place]) for place in known], axis=1)
+    read = np.stack([fits[anchor_set.traces[column]].at(anchor_set.end_ns[:, column]) for column in known], axis=1)
     ordered = np.sort(read, axis=1)
     count = np.count_nonzero(np.isfinite(read), axis=1)
     rows = np.arange(len(read))
@@ -151,20 +157,20 @@ def consensus(part: Anchors, lines: dict[int, ClockFit], known: list[int]) -> Fl
     return np.where(count > 0, middle, np.nan)
 
 
-def residuals(part: Anchors, lines: dict[int, ClockFit]) -> Floats:
-    """float64[k, q]: ends of the q ranks with a line, less their middle; NaN where a rank has no such call."""
-    known = [place for place, at in enumerate(part.traces) if at in lines]
-    read = np.stack([lines[part.traces[place]].at(part.end_ns[:, place]) for place in known], axis=1)
-    rest: Floats = read - consensus(part, lines, known)[:, None]
+def residuals(anchor_set: Anchors, fits: dict[int, ClockFit]) -> Floats:
+    """float64[k, q]: ends of the q ranks with a fit, less their middle; NaN where a rank has no such call."""
+    known = [column for column, trace_index in enumerate(anchor_set.traces) if trace_index in fits]
+    read = np.stack([fits[anchor_set.traces[column]].at(anchor_set.end_ns[:, column]) for column in known], axis=1)
+    rest: Floats = read - consensus(anchor_set, fits, known)[:, None]
     return rest
 
 
-def error_ns(part: Anchors, lines: dict[int, ClockFit]) -> float:
+def error_ns(anchor_set: Anchors, fits: dict[int, ClockFit]) -> float:
     """How far apart two ranks' ends of one collective are on the reference's clock, in 19 of 20; of few, at most.
 
     The middle of q ends scatters with them: what is left of one end is less by the root of 1 - 1/q.
     """
-    rest = residuals(part, lines)
+    rest = residuals(anchor_set, fits)
     whole = rest[np.count_nonzero(np.isfinite(rest), axis=1) > 1]
     if len(whole) == 0:
         return 0.0

@@ -116,7 +116,7 @@ class CallTable:
     group: tuple[str, ...]
 
 
-def ledger(run: Run) -> CallTable:
+def read_calls(run: Run) -> CallTable:
     """Calls of every trace, coded alike."""
     base_ns = tuple(int(trace.activities.start_ns[0]) if len(trace.activities) else 0 for trace in run.traces)
     name, kind, group = Codes(), Codes(), Codes()
@@ -173,10 +173,10 @@ def _uncounted(name: Labels) -> Labels:
 def _direction(name: Labels, subclass: Labels) -> Labels:
     """The subclass, or `send` and `recv` where the name says which."""
     words = dict.fromkeys(subclass.values)
-    found = [_ONE_WAY.search(value) for value in name.values]
-    says = np.array([hit is not None for hit in found] or [False], np.bool_)[name.codes]
+    hits = [_ONE_WAY.search(value) for value in name.values]
+    says = np.array([hit is not None for hit in hits] or [False], np.bool_)[name.codes]
     table = (*words, "send", "recv")
-    side = [len(words) + (hit is not None and hit.group(1) == "recv") for hit in found] or [0]
+    side = [len(words) + (hit is not None and hit.group(1) == "recv") for hit in hits] or [0]
     codes = np.where(says, np.array(side, np.int32)[name.codes], subclass.codes)
     return Labels(table, codes.astype(np.int32))
 

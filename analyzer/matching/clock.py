@@ -42,7 +42,7 @@ class Clock:
         error_ns: of a comparison of two ranks' times, 19 times of 20; no claim is finer.
         method: in words.
         base_ns: of each trace, where its own times count from.
-        lines: of each trace, from its own times to those of its island's reference, both since their bases.
+        fits: of each trace, from its own times to those of its island's reference, both since their bases.
     """
 
     reference: int
@@ -53,20 +53,20 @@ class Clock:
     error_ns: int
     method: str
     base_ns: tuple[int, ...]
-    lines: tuple[ClockFit, ...]
+    fits: tuple[ClockFit, ...]
 
-    def to_reference(self, at: int, times_ns: Integers) -> Floats:
+    def to_reference(self, trace_index: int, times_ns: Integers) -> Floats:
         """float64[n]: times of a trace on the clock of its island's reference, in ns after the origin.
 
         Between islands nothing is known: their references are read as recorded.
         """
-        read = self.lines[at].at((times_ns - self.base_ns[at]).astype(np.float64))
-        return read + float(self.base_ns[self.island[at]] - self.origin_ns)
+        read = self.fits[trace_index].at((times_ns - self.base_ns[trace_index]).astype(np.float64))
+        return read + float(self.base_ns[self.island[trace_index]] - self.origin_ns)
 
     def is_common(self, *traces: int) -> bool:
         """Whether the traces are on one island; of one trace, whether it is on the reference's."""
         several = traces if len(traces) > 1 else (*traces, self.reference)
-        return len({self.island[at] for at in several}) == 1
+        return len({self.island[trace_index] for trace_index in several}) == 1
 
 
 @once
@@ -77,76 +77,84 @@ def clock(run: Run) -> Clock:
         MissingEvidenceError: no collective that two ranks share.
     """
     base_ns = tuple(int(trace.activities.start_ns[0]) if len(trace.activities) else 0 for trace in run.traces)
-    parts = anchors(run, match(run).groups, base_ns)
-    if not parts:
+    anchor_sets = anchors(run, match(run).groups, base_ns)
+    if not anchor_sets:
         raise MissingEvidenceError(
             "no collective is seen on two ranks", "record all ranks of the group in the same steps"
         )
-    island, lines, errors, shared = _islands(parts, base_ns)
+    island, fits, errors, shared = _islands(anchor_sets, base_ns)
     reference = max(dict.fromkeys(island), key=lambda home: (island.count(home), -home))
     offset_ns = np.array(
         [
-            float(base_ns[at] - base_ns[home]) - line.offset_ns if home == reference else np.nan
-            for at, (home, line) in enumerate(zip(island, lines, strict=True))
+            float(base_ns[trace_index] - base_ns[home]) - fit.offset_ns if home == reference else np.nan
+            for trace_index, (home, fit) in enumerate(zip(island, fits, strict=True))
         ]
     )
     return Clock(
         reference=reference,
         island=island,
         offset_ns=offset_ns,
-        drift=np.array([-line.drift / (1 + line.drift) for line in lines]),
+        drift=np.array([-fit.drift / (1 + fit.drift) for fit in fits]),
         origin_ns=base_ns[reference],
         error_ns=max(1, int(np.ceil(max(errors)))),
         method=_method(island, shared),
         base_ns=base_ns,
-        lines=lines,
+        fits=fits,
     )
 
 
 def _islands(
-    parts: list[Anchors], base_ns: tuple[int, ...]
+    anchor_sets: list[Anchors], base_ns: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[ClockFit, ...], list[float], list[bool]]:
-    """Home and line of every trace; error, and whether the clocks stand as recorded, of every island."""
+    """Home and fit of every trace; error, and whether the clocks stand as recorded, of every island."""
     home: dict[int, int] = {}
-    lines: dict[int, ClockFit] = {}
+    fits: dict[int, ClockFit] = {}
     errors: list[float] = []
     shared: list[bool] = []
-    for at in sorted({at for part in parts for at in part.traces}):
-        if at in home:
+    for trace_index in sorted({trace_index for anchor_set in anchor_sets for trace_index in anchor_set.traces}):
+        if trace_index in home:
             continue
-        own = relate(parts, {at: ClockFit()})
-        mine = [part for part in parts if part.traces[0] in own]
-        fitted = settle(mine, own, at)
-        raw = {other: ClockFit(float(base_ns[other] - base_ns[at])) for other in fitted}
-        error = max(error_ns(part, fitted) for part in mine)
+        related = relate(anchor_sets, {trace_index: ClockFit()})
+        mine = [anchor_set for anchor_set in anchor_sets if anchor_set.traces[0] in related]
+        fitted = settle(mine, related, trace_index)
+        raw = {other: ClockFit(float(base_ns[other] - base_ns[trace_index])) for other in fitted}
+        error = max(error_ns(anchor_set, fitted) for anchor_set in mine)
         stands = _stands(mine, fitted, raw, error)
-        home |= dict.fromkeys(fitted, at)
-        lines |= raw if stands else fitted
+        home |= dict.fromkeys(fitted, trace_index)
+        fits |= raw if stands else fitted
         errors.append(_stated(mine, raw if stands else fitted, error))
         shared.append(stands)
     alone = range(len(base_ns))
-    return tuple(home.get(at, at) for at in alone), tuple(lines.get(at, ClockFit()) for at in alone), errors, shared
-
-
-def _few(parts: list[Anchors]) -> bool:
-    return max(len(part.end_ns) for part in parts) < ENOUGH
-
-
-def _stands(parts: list[Anchors], fitted: dict[int, ClockFit], raw: dict[int, ClockFit], error: float) -> bool:
-    """Whether the clocks as recorded agree within what the ends can tell."""
-    if _few(parts):
-        return all(error_ns(part, raw) <= float(part.shortest_ns.min(initial=np.inf)) for part in parts)
-    return all(
-        line.drift == 0 and abs(line.offset_ns - raw[at].offset_ns) <= max(error, 1.0) for at, line in fitted.items()
+    return (
+        tuple(home.get(trace_index, trace_index) for trace_index in alone),
+        tuple(fits.get(trace_index, ClockFit()) for trace_index in alone),
+        errors,
+        shared,
     )
 
 
-def _stated(parts: list[Anchors], lines: dict[int, ClockFit], error: float) -> float:
+def _few(anchor_sets: list[Anchors]) -> bool:
+    return max(len(anchor_set.end_ns) for anchor_set in anchor_sets) < ENOUGH
+
+
+def _stands(anchor_sets: list[Anchors], fitted: dict[int, ClockFit], raw: dict[int, ClockFit], error: float) -> bool:
+    """Whether the clocks as recorded agree within what the ends can tell."""
+    if _few(anchor_sets):
+        return all(
+            error_ns(anchor_set, raw) <= float(anchor_set.shortest_ns.min(initial=np.inf)) for anchor_set in anchor_sets
+        )
+    return all(
+        fit.drift == 0 and abs(fit.offset_ns - raw[trace_index].offset_ns) <= max(error, 1.0)
+        for trace_index, fit in fitted.items()
+    )
+
+
+def _stated(anchor_sets: list[Anchors], fits: dict[int, ClockFit], error: float) -> float:
     """The error on the clock that was chosen; few ends fit any clock, which is then good to the shortest collective."""
-    chosen = max(error_ns(part, lines) for part in parts)
-    if not _few(parts) or chosen > 0:
+    chosen = max(error_ns(anchor_set, fits) for anchor_set in anchor_sets)
+    if not _few(anchor_sets) or chosen > 0:
         return max(error, chosen)
-    return max(float(part.shortest_ns.min(initial=np.inf)) for part in parts)
+    return max(float(anchor_set.shortest_ns.min(initial=np.inf)) for anchor_set in anchor_sets)
 
 
 def _method(island: tuple[int, ...], shared: list[bool]) -> str:

@@ -89,14 +89,14 @@ def _drift(own_ns: Floats, gap_ns: Floats) -> float:
     # Stretches of one length, which overlap a little, so that one call takes all their medians.
     length = -(-gap_ns.size // blocks)
     rows = np.linspace(0, gap_ns.size - length, blocks).astype(np.int64)[:, None] + np.arange(length)
-    at, level = np.median(own_ns[rows], axis=1), np.median(gap_ns[rows], axis=1)
+    time_ns, level = np.median(own_ns[rows], axis=1), np.median(gap_ns[rows], axis=1)
     left, right = np.triu_indices(blocks, 1)
-    run = at[right] - at[left]
+    run = time_ns[right] - time_ns[left]
     apart = run > 0
     if not apart.any():
         return 0.0
     slope = float(np.median((level[right] - level[left])[apart] / run[apart]))
     # Times spread evenly over a window have a standard deviation of its length over the root of 12.
-    open_ns = spread(level - slope * at) * np.sqrt(12 / blocks)
-    moved_ns = abs(slope) * float(at[-1] - at[0])
+    open_ns = spread(level - slope * time_ns) * np.sqrt(12 / blocks)
+    moved_ns = abs(slope) * float(time_ns[-1] - time_ns[0])
     return slope if moved_ns > SURE * open_ns and abs(slope) <= MAX_DRIFT else 0.0

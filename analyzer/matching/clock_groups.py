@@ -9,41 +9,43 @@ from analyzer.matching.clock_fit import ClockFit
 
 @dataclass(slots=True)
 class ClockGroups:
-    """Sets of ranks whose clocks are related, each rank with the line to its set's first clock.
+    """Sets of ranks whose clocks are related, each rank with the fit to its set's first clock.
 
     Attributes:
         home: the set of each trace, named by the trace whose clock the set keeps; a trace that is absent is alone.
-        line: each trace's clock to its set's.
+        fit: each trace's clock to its set's.
         members: traces of each set.
     """
 
     home: dict[int, int] = field(default_factory=dict)
-    line: dict[int, ClockFit] = field(default_factory=dict)
+    fit: dict[int, ClockFit] = field(default_factory=dict)
     members: dict[int, list[int]] = field(default_factory=dict)
 
     def copy(self) -> ClockGroups:
         """The same, to be changed on trial."""
-        return ClockGroups(dict(self.home), dict(self.line), {home: list(own) for home, own in self.members.items()})
+        return ClockGroups(
+            dict(self.home), dict(self.fit), {home: list(traces) for home, traces in self.members.items()}
+        )
 
-    def relation(self, own: int, ref: int) -> ClockFit | None:
-        """The line from one trace's clock to another's; None where nothing relates them."""
-        if own == ref:
+    def relation(self, trace_index: int, ref: int) -> ClockFit | None:
+        """The fit from one trace's clock to another's; None where nothing relates them."""
+        if trace_index == ref:
             return ClockFit()
-        if self.home.get(own, own) != self.home.get(ref, ref):
+        if self.home.get(trace_index, trace_index) != self.home.get(ref, ref):
             return None
-        return self.line[own].then(self.line[ref].back())
+        return self.fit[trace_index].then(self.fit[ref].back())
 
-    def join(self, own: int, ref: int, line: ClockFit) -> None:
+    def join(self, trace_index: int, ref: int, fit: ClockFit) -> None:
         """Relate two traces, and with them their sets; the smaller set moves."""
-        for at in (own, ref):
-            if at not in self.home:
-                self.home[at], self.line[at], self.members[at] = at, ClockFit(), [at]
-        if self.home[own] == self.home[ref]:
+        for member in (trace_index, ref):
+            if member not in self.home:
+                self.home[member], self.fit[member], self.members[member] = member, ClockFit(), [member]
+        if self.home[trace_index] == self.home[ref]:
             return
-        if len(self.members[self.home[own]]) > len(self.members[self.home[ref]]):
-            own, ref, line = ref, own, line.back()
-        left, right = self.home[own], self.home[ref]
-        move = self.line[own].back().then(line).then(self.line[ref])
-        for at in self.members.pop(left):
-            self.home[at], self.line[at] = right, self.line[at].then(move)
-            self.members[right].append(at)
+        if len(self.members[self.home[trace_index]]) > len(self.members[self.home[ref]]):
+            trace_index, ref, fit = ref, trace_index, fit.back()
+        left, right = self.home[trace_index], self.home[ref]
+        move = self.fit[trace_index].back().then(fit).then(self.fit[ref])
+        for member in self.members.pop(left):
+            self.home[member], self.fit[member] = right, self.fit[member].then(move)
+            self.members[right].append(member)

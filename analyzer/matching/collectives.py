@@ -16,12 +16,12 @@ from enum import Enum
 
 import numpy as np
 
-from analyzer.matching.calls import CallTable, ledger
+from analyzer.matching.calls import CallTable, read_calls
 from analyzer.matching.channels import channels
 from analyzer.matching.clock_groups import ClockGroups
 from analyzer.matching.groups import MatchedGroup
 from analyzer.matching.instances import EngineInstance, engine_instances
-from analyzer.matching.membership import ties
+from analyzer.matching.membership import matched_groups
 from analyzer.matching.pairs import Known
 from analyzer.matching.table import table
 from analyzer.model.events import ABSENT
@@ -128,38 +128,40 @@ class Matching:
 @once
 def match(run: Run) -> Matching:
     """Every collective of the run that two ranks or more show. Linear in calls and in ranks."""
-    book = ledger(run)
-    known = Known(run, book, ClockGroups())
-    parts = engine_instances(run)
-    found: dict[tuple[EngineInstance, str, tuple[int, ...], int], list[_Block]] = {}
-    for world in parts:
-        for place, channel in enumerate(channels(run, book, world)):
-            own = place if channel.is_recorded else ABSENT
-            for tie in ties(known, channel):
-                block = _block(run, book, tie)
+    call_table = read_calls(run)
+    known = Known(run, call_table, ClockGroups())
+    instances = engine_instances(run)
+    blocks_by_group: dict[tuple[EngineInstance, str, tuple[int, ...], int], list[_Block]] = {}
+    for instance in instances:
+        for channel_index, channel in enumerate(channels(run, call_table, instance)):
+            recorded_index = channel_index if channel.is_recorded else ABSENT
+            for matched in matched_groups(known, channel):
+                block = _block(run, call_table, matched)
                 if len(block.end_ns):
-                    found.setdefault((world, channel.name, tie.traces, own), []).append(block)
+                    blocks_by_group.setdefault((instance, channel.name, matched.traces, recorded_index), []).append(
+                        block
+                    )
     groups: list[Group] = []
-    for (world, *_), blocks in found.items():
-        groups.append(_group(run, book, world, blocks, sum(len(group) for group in groups)))
-    return _matching(run, book, parts, groups)
+    for (instance, *_), blocks in blocks_by_group.items():
+        groups.append(_group(run, call_table, instance, blocks, sum(len(group) for group in groups)))
+    return _matching(run, call_table, instances, groups)
 
 
-def _matching(run: Run, book: CallTable, parts: tuple[EngineInstance, ...], groups: list[Group]) -> Matching:
+def _matching(run: Run, call_table: CallTable, instances: tuple[EngineInstance, ...], groups: list[Group]) -> Matching:
     """Groups as a column of each trace."""
     collective = tuple(np.full(len(trace.activities), ABSENT, np.int64) for trace in run.traces)
     for group in groups:
-        for place, at in enumerate(group.traces):
-            has = np.flatnonzero(group.row[:, place] != ABSENT)
-            collective[at][group.row[has, place]] = group.first + has
+        for column, trace_index in enumerate(group.traces):
+            has = np.flatnonzero(group.row[:, column] != ABSENT)
+            collective[trace_index][group.row[has, column]] = group.first + has
     return Matching(
         groups=tuple(sorted(groups, key=lambda group: -len(group))),
         collective=collective,
-        calls=tuple(len(calls) for calls in book.calls),
+        calls=tuple(len(calls) for calls in call_table.calls),
         matched=tuple(int(np.count_nonzero(ids != ABSENT)) for ids in collective),
-        absent=tuple(sorted({rank for world in parts for rank in world.absent} | _missing(groups))),
-        instances=tuple(world.traces for world in parts),
-        told_by=next((world.told_by for world in parts if world.told_by), ""),
+        absent=tuple(sorted({rank for instance in instances for rank in instance.absent} | _missing(groups))),
+        instances=tuple(instance.traces for instance in instances),
+        told_by=next((instance.told_by for instance in instances if instance.told_by), ""),
     )
 
 
@@ -171,63 +173,65 @@ def _missing(groups: list[Group]) -> set[int]:
 class _Block:
     """Collectives of one channel and group: rows of activities, codes of kinds, bytes, ends on one clock."""
 
-    tie: MatchedGroup
+    matched: MatchedGroup
     row: Integers
     kind: Integers
     size_bytes: Integers
     end_ns: Floats
 
 
-def _block(run: Run, book: CallTable, tie: MatchedGroup) -> _Block:
-    """A tie's table, its calls as rows of activities."""
-    positions, end_ns = table(tie, book.kind)
+def _block(run: Run, call_table: CallTable, matched: MatchedGroup) -> _Block:
+    """A matched group's table, its calls as rows of activities."""
+    positions, end_ns = table(matched, call_table.kind)
     row = np.full(positions.shape, ABSENT, np.int64)
     kind = np.full(len(positions), ABSENT, np.int64)
     size_bytes = np.full(len(positions), ABSENT, np.int64)
-    for place, at in enumerate(tie.traces):
-        has = positions[:, place] != ABSENT
-        calls = tie.channel.calls[at].take(positions[has, place])
-        row[has, place] = calls.row
+    for column, trace_index in enumerate(matched.traces):
+        has = positions[:, column] != ABSENT
+        calls = matched.channel.calls[trace_index].take(positions[has, column])
+        row[has, column] = calls.row
         kind[has] = np.where(kind[has] == ABSENT, calls.kind, kind[has])
-        size_bytes[has] = np.maximum(size_bytes[has], _message_bytes(run.traces[at])[calls.row])
-    return _Block(tie, row, kind, size_bytes, end_ns)
+        size_bytes[has] = np.maximum(size_bytes[has], _message_bytes(run.traces[trace_index])[calls.row])
+    return _Block(matched, row, kind, size_bytes, end_ns)
 
 
-def _group(run: Run, book: CallTable, world: EngineInstance, blocks: list[_Block], first: int) -> Group:
+def _group(run: Run, call_table: CallTable, instance: EngineInstance, blocks: list[_Block], first: int) -> Group:
     """Blocks of equal ranks as one group, in order of time."""
-    main = max(blocks, key=lambda block: len(block.kind)).tie
+    main = max(blocks, key=lambda block: len(block.kind)).matched
     order = np.argsort(np.concatenate([block.end_ns for block in blocks]), kind="stable")
     kind = np.concatenate([block.kind for block in blocks])[order]
-    absent = _absent(world, main)
+    absent = _absent(instance, main)
     return Group(
         traces=main.traces,
-        ranks=tuple(run.traces[at].rank for at in main.traces),
+        ranks=tuple(run.traces[trace_index].rank for trace_index in main.traces),
         absent=absent,
         size=len(main.traces) + len(absent),
         name=main.channel.name,
         method=_method(blocks),
         first=first,
         row=np.concatenate([block.row for block in blocks])[order],
-        kind=tuple("send_recv" if book.kind[code] in ("send", "recv") else book.kind[code] for code in kind),
+        kind=tuple(
+            "send_recv" if call_table.kind[code] in ("send", "recv") else call_table.kind[code] for code in kind
+        ),
         size_bytes=np.concatenate([block.size_bytes for block in blocks])[order],
-        shift=tuple(main.aligned[at].lag if at in main.aligned else 0 for at in main.traces),
+        shift=tuple(main.aligned[trace_index].lag if trace_index in main.aligned else 0 for trace_index in main.traces),
     )
 
 
-def _absent(world: EngineInstance, tie: MatchedGroup) -> tuple[int, ...]:
+def _absent(instance: EngineInstance, matched: MatchedGroup) -> tuple[int, ...]:
     """Members by the instance's numbers without a trace; where the group is not recorded, of the whole instance."""
-    number = dict(zip(world.traces, world.numbers, strict=True))
-    present = {number[at] for at in tie.traces}
-    members = tie.channel.numbers if present <= set(tie.channel.numbers) else ()
-    if not tie.channel.is_recorded and present == set(world.numbers):
-        members = tuple(range(world.size or 0))
-    return tuple(sorted(set(members) - set(world.numbers)))
+    number = dict(zip(instance.traces, instance.numbers, strict=True))
+    present = {number[trace_index] for trace_index in matched.traces}
+    members = matched.channel.numbers if present <= set(matched.channel.numbers) else ()
+    if not matched.channel.is_recorded and present == set(instance.numbers):
+        members = tuple(range(instance.size or 0))
+    return tuple(sorted(set(members) - set(instance.numbers)))
 
 
 def _method(blocks: list[_Block]) -> Method:
-    if not blocks[0].tie.channel.is_recorded:
+    if not blocks[0].matched.channel.is_recorded:
         return Method.ENDS
-    numbered = all(len(block.tie.by_sequence) == len(block.tie.aligned) for block in blocks)
+    numbered = all(len(block.matched.by_sequence) == len(block.matched.aligned) for block in blocks)
     return Method.SEQUENCE if numbered else Method.ORDER
 
 

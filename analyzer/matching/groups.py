@@ -40,31 +40,37 @@ class MatchedGroup:
     @property
     def scatter_ns(self) -> float:
         """The widest scatter of ends."""
-        return max((part.scatter_ns for part in self.aligned.values()), default=0.0)
+        return max((alignment.scatter_ns for alignment in self.aligned.values()), default=0.0)
 
     @property
     def spread_ns(self) -> float:
         """The same, no less than what other channels showed of the clocks."""
-        return max((part.line.spread_ns for part in self.aligned.values()), default=0.0)
+        return max((alignment.clock_fit.spread_ns for alignment in self.aligned.values()), default=0.0)
 
 
 def joined(known: Known, channel: Channel, traces: tuple[int, ...]) -> MatchedGroup:
     """All of the traces that can be aligned, taken as one group."""
-    ref = max(traces, key=lambda at: (len(channel.calls[at]), -at))
-    pairs = {at: pair(known, channel, at, ref) for at in traces if at != ref}
-    aligned = {at: part for at, (part, _) in pairs.items() if part is not None and part.share >= COMMON}
-    return MatchedGroup(channel, ref, aligned, frozenset(at for at in aligned if pairs[at][1]))
+    ref = max(traces, key=lambda trace_index: (len(channel.calls[trace_index]), -trace_index))
+    pairs = {trace_index: pair(known, channel, trace_index, ref) for trace_index in traces if trace_index != ref}
+    aligned = {
+        trace_index: alignment
+        for trace_index, (alignment, _) in pairs.items()
+        if alignment is not None and alignment.share >= COMMON
+    }
+    return MatchedGroup(
+        channel, ref, aligned, frozenset(trace_index for trace_index in aligned if pairs[trace_index][1])
+    )
 
 
-def ends(tie: MatchedGroup) -> Floats:
+def ends(group: MatchedGroup) -> Floats:
     """float64[k, p]: ends of each call of the reference rank on its clock; NaN where a rank has none."""
-    calls = tie.channel.calls
-    end = np.full((len(calls[tie.ref]), len(tie.traces)), np.nan)
-    for column, at in enumerate(tie.traces):
-        if at == tie.ref:
-            end[:, column] = calls[at].end_ns
+    calls = group.channel.calls
+    end = np.full((len(calls[group.ref]), len(group.traces)), np.nan)
+    for column, trace_index in enumerate(group.traces):
+        if trace_index == group.ref:
+            end[:, column] = calls[trace_index].end_ns
         else:
-            part = tie.aligned[at]
-            own = np.flatnonzero(part.partner != ABSENT)
-            end[part.partner[own], column] = part.line.at(calls[at].end_ns[own])
+            alignment = group.aligned[trace_index]
+            paired = np.flatnonzero(alignment.partner != ABSENT)
+            end[alignment.partner[paired], column] = alignment.clock_fit.at(calls[trace_index].end_ns[paired])
     return end

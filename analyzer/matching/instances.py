@@ -44,12 +44,12 @@ class EngineInstance:
 
 
 def engine_instances(run: Run) -> tuple[EngineInstance, ...]:
-    """Every trace in exactly one world."""
+    """Every trace in exactly one instance."""
     by_size: dict[int | None, list[int]] = {}
-    for at, trace in enumerate(run.traces):
-        by_size.setdefault(_size(run, trace), []).append(at)
-    parts = [world for size, members in by_size.items() for world in _instances(run, members, size)]
-    return tuple(sorted(parts, key=lambda world: world.traces))
+    for trace_index, trace in enumerate(run.traces):
+        by_size.setdefault(_size(run, trace), []).append(trace_index)
+    instances = [instance for size, members in by_size.items() for instance in _instances(run, members, size)]
+    return tuple(sorted(instances, key=lambda instance: instance.traces))
 
 
 def _size(run: Run, trace: Trace) -> int | None:
@@ -65,8 +65,8 @@ def _replica(trace: Trace) -> str:
     """Data-parallel coordinate as the file name or the process title states it."""
     if "dp" in trace.origin.placement:
         return str(trace.origin.placement["dp"])
-    found = next((found for title in trace.origin.processes if (found := _REPLICA.search(title))), None)
-    return found.group(1) if found else ""
+    hit = next((hit for title in trace.origin.processes if (hit := _REPLICA.search(title))), None)
+    return hit.group(1) if hit else ""
 
 
 _TELLS: tuple[tuple[str, Callable[[Trace], str]], ...] = (
@@ -83,19 +83,20 @@ _TELLS: tuple[tuple[str, Callable[[Trace], str]], ...] = (
 
 def _instances(run: Run, members: list[int], size: int | None) -> list[EngineInstance]:
     """Split traces of equal world size so that no rank number occurs twice in an instance."""
-    numbers = [_number(run.traces[at]) for at in members]
+    numbers = [_number(run.traces[trace_index]) for trace_index in members]
     if size == 1:
         return [
-            EngineInstance((at,), (number,), size, "world size 1") for at, number in zip(members, numbers, strict=True)
+            EngineInstance((trace_index,), (number,), size, "world size 1")
+            for trace_index, number in zip(members, numbers, strict=True)
         ]
     if len(set(numbers)) == len(numbers) and not _own_numbering(run, members):
         return [EngineInstance(tuple(members), tuple(numbers), size, "")]
     for told_by, tell in _TELLS:
-        parts: dict[str, list[int]] = {}
-        for at in members:
-            parts.setdefault(tell(run.traces[at]), []).append(at)
-        if len(parts) > 1 and all(_is_unique(run, part) for part in parts.values()):
-            return [_world(run, part, size, told_by) for part in parts.values()]
+        by_origin: dict[str, list[int]] = {}
+        for trace_index in members:
+            by_origin.setdefault(tell(run.traces[trace_index]), []).append(trace_index)
+        if len(by_origin) > 1 and all(_is_unique(run, traces) for traces in by_origin.values()):
+            return [_instance(run, traces, size, told_by) for traces in by_origin.values()]
     return [EngineInstance(tuple(members), tuple(numbers), size, "times of collectives", certain=False)]
 
 
@@ -104,7 +105,11 @@ def _own_numbering(run: Run, members: list[int]) -> bool:
 
     A number that counts over replicas exceeds the tensor-parallel coordinate on every replica but the first.
     """
-    placed = [run.traces[at] for at in members if {"dp", "tp"} <= set(run.traces[at].origin.placement)]
+    placed = [
+        run.traces[trace_index]
+        for trace_index in members
+        if {"dp", "tp"} <= set(run.traces[trace_index].origin.placement)
+    ]
     replicas = {trace.origin.placement["dp"] for trace in placed}
     return len(replicas) > 1 and all(
         trace.origin.recorded_rank == trace.origin.placement["tp"]
@@ -113,9 +118,11 @@ def _own_numbering(run: Run, members: list[int]) -> bool:
     )
 
 
-def _is_unique(run: Run, part: list[int]) -> bool:
-    return max(Counter(_number(run.traces[at]) for at in part).values()) == 1
+def _is_unique(run: Run, traces: list[int]) -> bool:
+    return max(Counter(_number(run.traces[trace_index]) for trace_index in traces).values()) == 1
 
 
-def _world(run: Run, part: list[int], size: int | None, told_by: str) -> EngineInstance:
-    return EngineInstance(tuple(part), tuple(_number(run.traces[at]) for at in part), size, told_by)
+def _instance(run: Run, traces: list[int], size: int | None, told_by: str) -> EngineInstance:
+    return EngineInstance(
+        tuple(traces), tuple(_number(run.traces[trace_index]) for trace_index in traces), size, told_by
+    )

@@ -75,14 +75,14 @@ class LagCandidate:
 
     Attributes:
         lag: position on the other rank less the own one.
-        line: own clock to the other's, fitted on the run.
+        clock_fit: own clock to the other's, fitted on the run.
         begin, end: own positions of the longest unbroken run.
         overlap: calls that both windows hold at this lag.
         apart_ns: how far the clocks are apart if the lag is right.
     """
 
     lag: int
-    line: ClockFit
+    clock_fit: ClockFit
     begin: int
     end: int
     overlap: int
@@ -93,30 +93,30 @@ class LagCandidate:
         """What the run leaves unexplained; short runs are trusted less, the shortest not at all."""
         if self.end - self.begin < SHORTEST_RUN:
             return np.inf
-        return (self.line.spread_ns + FINEST_NS) * (1 + SHORTEST_RUN / (self.end - self.begin))
+        return (self.clock_fit.spread_ns + FINEST_NS) * (1 + SHORTEST_RUN / (self.end - self.begin))
 
 
-def seed(ref: Sequence, own: Sequence, raw_ns: float, *, one_clock: bool) -> LagCandidate | None:
+def best_candidate(ref_calls: Sequence, own_calls: Sequence, raw_ns: float, *, one_clock: bool) -> LagCandidate | None:
     """The best lag between two sequences; None where no lag makes two calls agree.
 
     Args:
-        ref: the other rank's calls.
-        own: the rank's calls.
-        raw_ns: what to add to `own` times to read them on the other clock if the clocks agree.
+        ref_calls: the other rank's calls.
+        own_calls: the rank's calls.
+        raw_ns: what to add to times of `own_calls` to read them on the other clock if the clocks agree.
         one_clock: both ranks are on one host: of lags that fit alike the one with the smaller offset is right.
     """
-    found: list[LagCandidate] = []
-    for begin, end in _blocks(len(own)):
-        lags = _candidates(ref, own, raw_ns, begin, end)
-        tried = (_judge(ref, own, lag, raw_ns, begin, end) for lag in lags)
-        found += [judged for judged in tried if judged is not None]
-    if not found:
+    candidates: list[LagCandidate] = []
+    for begin, end in _blocks(len(own_calls)):
+        lags = _lags(ref_calls, own_calls, raw_ns, begin, end)
+        tried = (_judge(ref_calls, own_calls, lag, raw_ns, begin, end) for lag in lags)
+        candidates += [judged for judged in tried if judged is not None]
+    if not candidates:
         return None
-    longest = max(judged.end - judged.begin for judged in found)
-    found = [judged for judged in found if judged.end - judged.begin >= RUN_SHARE * longest]
-    best = min(found, key=lambda judged: judged.misfit_ns)
+    longest = max(judged.end - judged.begin for judged in candidates)
+    candidates = [judged for judged in candidates if judged.end - judged.begin >= RUN_SHARE * longest]
+    best = min(candidates, key=lambda judged: judged.misfit_ns)
     alike = 1 + 4 / np.sqrt(best.end - best.begin)
-    equal = [judged for judged in found if judged.misfit_ns <= alike * best.misfit_ns]
+    equal = [judged for judged in candidates if judged.misfit_ns <= alike * best.misfit_ns]
     if one_clock:
         return min(equal, key=lambda judged: (judged.apart_ns, -judged.overlap))
     return min(equal, key=lambda judged: (-judged.overlap, judged.apart_ns))
@@ -127,18 +127,18 @@ def _blocks(size: int) -> list[tuple[int, int]]:
     if size <= 2 * BLOCK_CALLS:
         return [(0, size)]
     middle = (size - BLOCK_CALLS) // 2
-    return [(at, at + BLOCK_CALLS) for at in (middle, 0, size - BLOCK_CALLS)]
+    return [(begin, begin + BLOCK_CALLS) for begin in (middle, 0, size - BLOCK_CALLS)]
 
 
-def _candidates(ref: Sequence, own: Sequence, raw_ns: float, begin: int, end: int) -> list[int]:
+def _lags(ref_calls: Sequence, own_calls: Sequence, raw_ns: float, begin: int, end: int) -> list[int]:
     """Lags worth judging."""
-    by_clock = np.searchsorted(ref.end_ns, own.end_ns[begin:end] + raw_ns) - np.arange(begin, end)
+    by_clock = np.searchsorted(ref_calls.end_ns, own_calls.end_ns[begin:end] + raw_ns) - np.arange(begin, end)
     near = int(np.median(by_clock))
-    lags = {0, len(ref) - len(own), near - 1, near, near + 1}
-    part = own.take(slice(begin, end))
+    lags = {0, len(ref_calls) - len(own_calls), near - 1, near, near + 1}
+    stretch = own_calls.take(slice(begin, end))
     for width in WIDTHS_NS:
         for half in (0.0, 0.5):
-            lags.update(_elected(_paces(ref, width, half), _paces(part, width, half), begin))
+            lags.update(_elected(_paces(ref_calls, width, half), _paces(stretch, width, half), begin))
     return sorted(lags)
 
 
@@ -148,54 +148,60 @@ def _paces(calls: Sequence, width_ns: float, half: float) -> Integers:
     return (calls.token[1:] * _PRIME) ^ (pace * _OTHER_PRIME)
 
 
-def _elected(ref: Integers, own: Integers, begin: int) -> list[int]:
+def _elected(ref_paces: Integers, own_paces: Integers, begin: int) -> list[int]:
     """Lags that most equal paces vote for; the rarer a pace on the other rank, the more its vote weighs.
 
     Votes are counted from the rarest pace on until they are as many as calls, which keeps them linear.
     """
-    order = np.argsort(ref, kind="stable")
-    left, right = (np.searchsorted(ref[order], own, side=side) for side in ("left", "right"))
+    order = np.argsort(ref_paces, kind="stable")
+    left, right = (np.searchsorted(ref_paces[order], own_paces, side=side) for side in ("left", "right"))
     times = right - left
     voters = np.flatnonzero(times)
     voters = voters[np.argsort(times[voters], kind="stable")]
-    voters = voters[: np.searchsorted(np.cumsum(times[voters]), VOTES * (ref.size + own.size), side="right")]
+    voters = voters[
+        : np.searchsorted(np.cumsum(times[voters]), VOTES * (ref_paces.size + own_paces.size), side="right")
+    ]
     if voters.size == 0:
         return []
     count = times[voters]
     nth = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
     lag = order[np.repeat(left[voters], count) + nth] - np.repeat(voters, count)
-    weight = np.bincount(lag + own.size, weights=np.repeat(1 / count, count))
+    weight = np.bincount(lag + own_paces.size, weights=np.repeat(1 / count, count))
     top = np.argsort(weight)[-PEAKS:]
-    return [int(at) - own.size - begin for at in top if weight[at] > 0]
+    return [int(shifted) - own_paces.size - begin for shifted in top if weight[shifted] > 0]
 
 
-def _judge(ref: Sequence, own: Sequence, lag: int, raw_ns: float, begin: int, end: int) -> LagCandidate | None:
+def _judge(
+    ref_calls: Sequence, own_calls: Sequence, lag: int, raw_ns: float, begin: int, end: int
+) -> LagCandidate | None:
     """What speaks for a lag between own positions begin and end; None where nothing agrees."""
-    first, last = max(begin, -lag), min(end, len(ref) - lag)
+    first, last = max(begin, -lag), min(end, len(ref_calls) - lag)
     if first >= last:
         return None
-    agree = same(ref, own, np.arange(first, last) + lag, np.arange(first, last))
+    agree = same(ref_calls, own_calls, np.arange(first, last) + lag, np.arange(first, last))
     if not agree.any():
         return None
-    gap = ref.end_ns[first + lag : last + lag] - own.end_ns[first:last]
-    start, stop = _longest_run(gap, agree, np.diff(own.end_ns[first:last]))
-    line = fit(own.end_ns[first + start : first + stop], ref.end_ns[first + lag + start : first + lag + stop])
-    middle = own.end_ns[first + (start + stop) // 2]
+    gap = ref_calls.end_ns[first + lag : last + lag] - own_calls.end_ns[first:last]
+    start, stop = _longest_run(gap, agree, np.diff(own_calls.end_ns[first:last]))
+    clock_fit = fit(
+        own_calls.end_ns[first + start : first + stop], ref_calls.end_ns[first + lag + start : first + lag + stop]
+    )
+    middle = own_calls.end_ns[first + (start + stop) // 2]
     return LagCandidate(
         lag=lag,
-        line=line,
+        clock_fit=clock_fit,
         begin=first + start,
         end=first + stop,
-        overlap=min(len(own), len(ref) - lag) - max(0, -lag),
-        apart_ns=abs(float(line.offset_ns + line.drift * middle) - raw_ns),
+        overlap=min(len(own_calls), len(ref_calls) - lag) - max(0, -lag),
+        apart_ns=abs(float(clock_fit.offset_ns + clock_fit.drift * middle) - raw_ns),
     )
 
 
-def same(ref: Sequence, own: Sequence, ref_at: Integers, own_at: Integers) -> Mask:
+def same(ref_calls: Sequence, own_calls: Sequence, ref_positions: Integers, own_positions: Integers) -> Mask:
     """bool[n]: pairs that agree in token, and in size where both know it."""
-    left, right = ref.size_bytes[ref_at], own.size_bytes[own_at]
+    left, right = ref_calls.size_bytes[ref_positions], own_calls.size_bytes[own_positions]
     sized = (left == ABSENT) | (right == ABSENT) | (left == right)
-    agree: Mask = (ref.token[ref_at] == own.token[own_at]) & sized
+    agree: Mask = (ref_calls.token[ref_positions] == own_calls.token[own_positions]) & sized
     return agree
 
 
@@ -213,8 +219,8 @@ def _longest_run(gap: Floats, agree: Mask, pace: Floats) -> tuple[int, int]:
     joined = both & (step <= np.maximum(BREAK_SHARE * pace, max(BREAK_NS, BREAK_SPREADS * usual)))
     edges = np.flatnonzero(np.diff(np.concatenate(([False], joined, [False])).astype(np.int8)))
     if edges.size == 0:
-        at = int(np.argmax(agree))
-        return at, at + 1
+        first = int(np.argmax(agree))
+        return first, first + 1
     length = edges[1::2] - edges[::2]
     best = int(np.argmax(length))
     return int(edges[2 * best]), int(edges[2 * best + 1]) + 1

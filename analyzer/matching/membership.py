@@ -47,21 +47,23 @@ JITTER_NS = 1_000.0
 """Differences of scatter below this tell nothing."""
 
 
-def ties(known: Known, channel: Channel) -> list[MatchedGroup]:
+def matched_groups(known: Known, channel: Channel) -> list[MatchedGroup]:
     """The groups of a channel; ranks that belong to none, or about which nothing can be told, are in none."""
     traces = tuple(channel.calls)
-    if not channel.world.certain:
-        found = _clusters(known, channel, traces)
+    if not channel.instance.certain:
+        groups = _clusters(known, channel, traces)
     elif channel.is_recorded:
-        found = [joined(known, channel, traces)]
+        groups = [joined(known, channel, traces)]
     else:
-        found = _undeclared(known, channel, traces)
-    kept = [tie for tie in found if tie.aligned]
-    for tie in kept:
-        for at, part in tie.aligned.items():
-            known.frames.join(at, tie.ref, part.line)
+        groups = _undeclared(known, channel, traces)
+    kept = [group for group in groups if group.aligned]
+    for group in kept:
+        for trace_index, alignment in group.aligned.items():
+            known.clocks.join(trace_index, group.ref, alignment.clock_fit)
     if channel.is_densest:
-        known.found.setdefault(channel.world, []).extend(KnownGroup(tie.traces, tie.scatter_ns) for tie in kept)
+        known.groups.setdefault(channel.instance, []).extend(
+            KnownGroup(group.traces, group.scatter_ns) for group in kept
+        )
     return kept
 
 
@@ -78,45 +80,51 @@ def _undeclared(known: Known, channel: Channel, traces: tuple[int, ...]) -> list
 
 
 def _parted(known: Known, channel: Channel, sets: list[tuple[int, ...]]) -> list[MatchedGroup]:
-    """Groups of a channel in the one way that the ends of all its ranks together bear out; [] where they tell none."""
-    found = known.found.get(channel.world, [])
-    if channel.is_densest or not found:
+    """Groups of a channel in the one split that ends of all its ranks together bear out; [] where they tell none."""
+    known_groups = known.groups.get(channel.instance, [])
+    if channel.is_densest or not known_groups:
         return []
-    trial = _related(known, channel, [part.traces for part in found])
+    trial = _related(known, channel, [group.traces for group in known_groups])
     whole = joined(trial, channel, tuple(channel.calls))
     end = ends(whole)
-    tried = group_splits(channel.world, whole.traces, [one for one in sets if set(one) <= set(whole.traces)], found)
-    way = borne_out(whole.traces, end, tried, found) or ()
-    return [joined(trial, channel, members) for members in way]
+    tried = group_splits(
+        channel.instance, whole.traces, [one for one in sets if set(one) <= set(whole.traces)], known_groups
+    )
+    split = borne_out(whole.traces, end, tried, known_groups) or ()
+    return [joined(trial, channel, members) for members in split]
 
 
-def _related(known: Known, channel: Channel, found: list[tuple[int, ...]]) -> Known:
+def _related(known: Known, channel: Channel, groups: list[tuple[int, ...]]) -> Known:
     """What is known, if all ranks make the channel's calls alike: each known group related by its best aligned rank."""
-    ref = max(channel.calls, key=lambda at: (len(channel.calls[at]), -at))
-    frames = known.frames.copy()
-    trial = replace(known, frames=frames)
-    for members in found:
-        parts = {at: pair(trial, channel, at, ref)[0] for at in members if at in channel.calls and at != ref}
-        sound = {at: part for at, part in parts.items() if part is not None}
+    ref = max(channel.calls, key=lambda trace_index: (len(channel.calls[trace_index]), -trace_index))
+    clocks = known.clocks.copy()
+    trial = replace(known, clocks=clocks)
+    for members in groups:
+        alignments = {
+            trace_index: pair(trial, channel, trace_index, ref)[0]
+            for trace_index in members
+            if trace_index in channel.calls and trace_index != ref
+        }
+        sound = {trace_index: alignment for trace_index, alignment in alignments.items() if alignment is not None}
         if sound:
-            best = max(sound, key=lambda at: (sound[at].count, -sound[at].scatter_ns))
-            frames.join(best, ref, sound[best].line)
+            best = max(sound, key=lambda trace_index: (sound[trace_index].count, -sound[trace_index].scatter_ns))
+            clocks.join(best, ref, sound[best].clock_fit)
     return trial
 
 
 def _candidates(known: Known, channel: Channel) -> list[tuple[int, ...]]:
     """Known rank groups, cut down to the traces with calls of this channel; two or more of them each."""
-    place = dict(zip(channel.world.numbers, channel.world.traces, strict=True))
+    by_number = dict(zip(channel.instance.numbers, channel.instance.traces, strict=True))
     groups = {
-        tuple(place[number] for number in group.ranks if number in place)
-        for at in channel.calls
-        for group in known.run.traces[at].origin.groups
+        tuple(by_number[number] for number in group.ranks if number in by_number)
+        for trace_index in channel.calls
+        for group in known.run.traces[trace_index].origin.groups
     }
-    position = {trace.rank: at for at, trace in enumerate(known.run.traces)}
+    by_rank = {trace.rank: trace_index for trace_index, trace in enumerate(known.run.traces)}
     for axis in known.run.layout.groups.values():
-        groups |= {tuple(position[rank] for rank in ranks if rank in position) for ranks in axis}
-    sets = {tuple(sorted(at for at in group if at in channel.calls)) for group in groups}
-    return sorted((found for found in sets if len(found) > 1), key=lambda found: (-len(found), found))
+        groups |= {tuple(by_rank[rank] for rank in ranks if rank in by_rank) for ranks in axis}
+    sets = {tuple(sorted(trace_index for trace_index in group if trace_index in channel.calls)) for group in groups}
+    return sorted((members for members in sets if len(members) > 1), key=lambda members: (-len(members), members))
 
 
 def _chosen(known: Known, channel: Channel, sets: list[tuple[int, ...]]) -> list[MatchedGroup]:
@@ -126,28 +134,30 @@ def _chosen(known: Known, channel: Channel, sets: list[tuple[int, ...]]) -> list
     """
     trials = {members: joined(known, channel, members) for members in sets}
     sound = {
-        members: tie
-        for members, tie in trials.items()
-        if len(tie.traces) == len(members)
-        and all(_end_together(part, TIED) and part.count >= LEAST_CHOICE for part in tie.aligned.values())
+        members: group
+        for members, group in trials.items()
+        if len(group.traces) == len(members)
+        and all(
+            _end_together(alignment, TIED) and alignment.count >= LEAST_CHOICE for alignment in group.aligned.values()
+        )
     }
-    found: list[MatchedGroup] = []
+    chosen: list[MatchedGroup] = []
     taken: set[int] = set()
-    for members, tie in sound.items():
-        parts = [other for mates, other in sound.items() if set(mates) < set(members)]
+    for members, group in sound.items():
+        inner_groups = [other for mates, other in sound.items() if set(mates) < set(members)]
         rivals = [
             other for mates, other in trials.items() if not set(mates) <= set(members) and set(mates) & set(members)
         ]
-        far = (tie.scatter_ns + JITTER_NS) * TIGHTER
-        is_few = min(part.count for part in tie.aligned.values()) < FEWEST
+        far = (group.scatter_ns + JITTER_NS) * TIGHTER
+        is_few = min(alignment.count for alignment in group.aligned.values()) < FEWEST
         if (
             taken.isdisjoint(members)
-            and all((part.scatter_ns + JITTER_NS) * TIGHTER > tie.scatter_ns + JITTER_NS for part in parts)
+            and all((inner.scatter_ns + JITTER_NS) * TIGHTER > group.scatter_ns + JITTER_NS for inner in inner_groups)
             and not (is_few and any(rival.aligned and rival.scatter_ns + JITTER_NS < far for rival in rivals))
         ):
-            found.append(tie)
+            chosen.append(group)
             taken.update(members)
-    return found
+    return chosen
 
 
 def _clusters(known: Known, channel: Channel, traces: tuple[int, ...]) -> list[MatchedGroup]:
@@ -155,105 +165,112 @@ def _clusters(known: Known, channel: Channel, traces: tuple[int, ...]) -> list[M
 
     One rank after another gathers those that end with it. Few calls tell only whether all ranks end together.
     """
-    found: list[MatchedGroup] = []
-    left = sorted(traces, key=lambda at: (-len(channel.calls[at]), at))
+    groups: list[MatchedGroup] = []
+    left = sorted(traces, key=lambda trace_index: (-len(channel.calls[trace_index]), trace_index))
     while left:
         ref = left[0]
-        pairs = {at: pair(known, channel, at, ref) for at in left[1:]}
-        if not found and _is_whole(known, channel, [part for part, _ in pairs.values()]):
-            known.whole.add(channel.world)
+        pairs = {trace_index: pair(known, channel, trace_index, ref) for trace_index in left[1:]}
+        if not groups and _is_whole(known, channel, [alignment for alignment, _ in pairs.values()]):
+            known.whole.add(channel.instance)
             return [joined(known, channel, traces)]
-        near = {at: part for at, (part, _) in pairs.items() if part is not None and _end_together(part)}
-        near = _one_of_each(channel.world, ref, _closest(near))
-        found.append(MatchedGroup(channel, ref, near, frozenset(at for at in near if pairs[at][1])))
-        left = [at for at in left[1:] if at not in near]
-    found = _evened(known, channel, found)
+        near = {
+            trace_index: alignment
+            for trace_index, (alignment, _) in pairs.items()
+            if alignment is not None and _end_together(alignment)
+        }
+        near = _one_of_each(channel.instance, ref, _closest(near))
+        groups.append(
+            MatchedGroup(channel, ref, near, frozenset(trace_index for trace_index in near if pairs[trace_index][1]))
+        )
+        left = [trace_index for trace_index in left[1:] if trace_index not in near]
+    groups = _evened(known, channel, groups)
     fewest = LEAST_CHOICE if channel.is_recorded else FEWEST if channel.is_densest else ENOUGH
-    return [tie for tie in found if all(part.count >= fewest for part in tie.aligned.values())]
+    return [group for group in groups if all(alignment.count >= fewest for alignment in group.aligned.values())]
 
 
-def _evened(known: Known, channel: Channel, found: list[MatchedGroup]) -> list[MatchedGroup]:
+def _evened(known: Known, channel: Channel, groups: list[MatchedGroup]) -> list[MatchedGroup]:
     """The same groups, but one that is several blocks where the others are one block each is parted if its ends are.
 
     Groups that others hold in step end nearly together; pooled over all their ranks the ends tell them apart.
     """
-    several = [tie.traces for tie in found if tie.aligned]
+    several = [group.traces for group in groups if group.aligned]
     even: list[MatchedGroup] = []
-    for tie in found:
-        parted = blocks(channel.world, tie.traces, several) if channel.world.certain and tie.aligned else ()
+    for group in groups:
+        parted = blocks(channel.instance, group.traces, several) if channel.instance.certain and group.aligned else ()
         if len(parted) > 1:
             alike = [
-                KnownGroup(other.traces, other.scatter_ns) for other in found if other.aligned and other is not tie
+                KnownGroup(other.traces, other.scatter_ns) for other in groups if other.aligned and other is not group
             ]
-            way = borne_out(tie.traces, ends(tie), [(tie.traces,), parted], alike)
-            if way == parted:
+            split = borne_out(group.traces, ends(group), [(group.traces,), parted], alike)
+            if split == parted:
                 even += [joined(known, channel, members) for members in parted]
                 continue
-        even.append(tie)
+        even.append(group)
     return even
 
 
-def _is_whole(known: Known, channel: Channel, parts: list[Alignment | None]) -> bool:
+def _is_whole(known: Known, channel: Channel, alignments: list[Alignment | None]) -> bool:
     """Whether all ranks of the instance end together, as far as a channel of few calls can tell.
 
     A channel that is not the one with most calls may say so only after that one did: ranks that are held in step by
     other collectives end together by chance.
     """
-    if not channel.world.certain or len(parts) + 1 < len(channel.world.traces):
+    if not channel.instance.certain or len(alignments) + 1 < len(channel.instance.traces):
         return False
-    if not channel.is_densest and channel.world not in known.whole:
+    if not channel.is_densest and channel.instance not in known.whole:
         return False
-    return all(part is not None and _may_be_together(part) for part in parts)
+    return all(alignment is not None and _may_be_together(alignment) for alignment in alignments)
 
 
-def _may_be_together(part: Alignment) -> bool:
+def _may_be_together(alignment: Alignment) -> bool:
     """Whether nothing speaks against two ranks' calls being those of one collective."""
-    if part.count >= FEWEST:
-        return _end_together(part)
-    jitters = part.scatter_ns <= END_NS and part.serial >= SERIAL[0]
-    tied = part.scatter_ns <= TIED * part.skew_ns
-    return part.count >= LEAST and min(part.share, part.held) >= COMMON and (tied or jitters)
+    if alignment.count >= FEWEST:
+        return _end_together(alignment)
+    jitters = alignment.scatter_ns <= END_NS and alignment.serial >= SERIAL[0]
+    tied = alignment.scatter_ns <= TIED * alignment.skew_ns
+    return alignment.count >= LEAST and min(alignment.share, alignment.held) >= COMMON and (tied or jitters)
 
 
 def _closest(near: dict[int, Alignment]) -> dict[int, Alignment]:
     """Those whose ends scatter like those of the closest, as far as so many pairs can tell two scatters apart."""
-    if not near or min(part.count for part in near.values()) < FEWEST:
+    if not near or min(alignment.count for alignment in near.values()) < FEWEST:
         return near
-    least = min(part.scatter_ns for part in near.values())
+    least = min(alignment.scatter_ns for alignment in near.values())
     return {
-        at: part
-        for at, part in near.items()
-        if part.scatter_ns <= least * (ALIKE + ALIKE_PAIRS / part.count**0.5) + FINEST_NS
+        trace_index: alignment
+        for trace_index, alignment in near.items()
+        if alignment.scatter_ns <= least * (ALIKE + ALIKE_PAIRS / alignment.count**0.5) + FINEST_NS
     }
 
 
-def _one_of_each(world: EngineInstance, ref: int, near: dict[int, Alignment]) -> dict[int, Alignment]:
+def _one_of_each(instance: EngineInstance, ref: int, near: dict[int, Alignment]) -> dict[int, Alignment]:
     """One trace of each rank number: the closest, if it is so by far; none of the reference's own number."""
-    number = dict(zip(world.traces, world.numbers, strict=True))
+    number = dict(zip(instance.traces, instance.numbers, strict=True))
     kept: dict[int, Alignment] = {}
     by_number: dict[int, list[int]] = {}
-    for at in near:
-        by_number.setdefault(number[at], []).append(at)
+    for trace_index in near:
+        by_number.setdefault(number[trace_index], []).append(trace_index)
     for rank, several in by_number.items():
-        several.sort(key=lambda at: near[at].scatter_ns)
+        several.sort(key=lambda trace_index: near[trace_index].scatter_ns)
         first, *others = several
         if rank != number[ref] and all(
-            near[at].scatter_ns + JITTER_NS >= TIGHTER * (near[first].scatter_ns + JITTER_NS) for at in others
+            near[trace_index].scatter_ns + JITTER_NS >= TIGHTER * (near[first].scatter_ns + JITTER_NS)
+            for trace_index in others
         ):
             kept[first] = near[first]
     return kept
 
 
-def _end_together(part: Alignment, tied_few: float = TIED_FEW) -> bool:
+def _end_together(alignment: Alignment, tied_few: float = TIED_FEW) -> bool:
     """Whether the ends of two ranks' calls keep together as those of one collective do.
 
     Args:
-        part: their alignment.
+        alignment: theirs.
         tied_few: share of the starts' scatter that few pairs may show.
     """
-    many = part.count >= FEWEST
-    tied = part.count >= LEAST and part.scatter_ns <= (TIED if many else tied_few) * part.skew_ns
+    many = alignment.count >= FEWEST
+    tied = alignment.count >= LEAST and alignment.scatter_ns <= (TIED if many else tied_few) * alignment.skew_ns
     least, most = SERIAL
-    walk = max(least, min(most, 2 - SERIAL_PAIRS / part.count**0.5))
-    jitters = many and part.serial >= walk and part.scatter_ns <= END_NS
-    return min(part.share, part.held) >= COMMON and (tied or jitters)
+    walk = max(least, min(most, 2 - SERIAL_PAIRS / alignment.count**0.5))
+    jitters = many and alignment.serial >= walk and alignment.scatter_ns <= END_NS
+    return min(alignment.share, alignment.held) >= COMMON and (tied or jitters)

@@ -27,26 +27,26 @@ class Known:
 
     Attributes:
         run: the run.
-        book: its calls.
-        frames: clocks related so far.
+        call_table: its calls.
+        clocks: related so far.
         whole: engine instances in which all ranks end together.
-        found: groups of the channel with most calls of each engine instance.
+        groups: of the channel with most calls of each engine instance.
     """
 
     run: Run
-    book: CallTable
-    frames: ClockGroups
+    call_table: CallTable
+    clocks: ClockGroups
     whole: set[EngineInstance] = field(default_factory=set)
-    found: dict[EngineInstance, list[KnownGroup]] = field(default_factory=dict)
+    groups: dict[EngineInstance, list[KnownGroup]] = field(default_factory=dict)
 
 
-def pair(known: Known, channel: Channel, own: int, ref: int) -> tuple[Alignment | None, bool]:
+def pair(known: Known, channel: Channel, trace_index: int, ref: int) -> tuple[Alignment | None, bool]:
     """The alignment of two traces, and whether sequence numbers alone gave it."""
-    mine, other = channel.calls[own], channel.calls[ref]
-    raw_ns = float(known.book.base_ns[own] - known.book.base_ns[ref])
-    host = known.run.traces[own].origin.host
+    mine, other = channel.calls[trace_index], channel.calls[ref]
+    raw_ns = float(known.call_table.base_ns[trace_index] - known.call_table.base_ns[ref])
+    host = known.run.traces[trace_index].origin.host
     one_clock = host != "" and host == known.run.traces[ref].origin.host
-    prior = known.frames.relation(own, ref)
+    prior = known.clocks.relation(trace_index, ref)
     left, right = _sequence(other, channel), _sequence(mine, channel)
     if channel.is_one_way:
         return in_order(left, right, raw_ns, prior), False
@@ -60,11 +60,14 @@ def pair(known: Known, channel: Channel, own: int, ref: int) -> tuple[Alignment 
     taken = np.zeros(len(other), np.bool_)
     taken[partner[partner != ABSENT]] = True
     rest_left, rest_right = np.flatnonzero(~taken), np.flatnonzero(partner == ABSENT)
-    rest = align(left.take(rest_left), right.take(rest_right), raw_ns, whole.line, one_clock=one_clock)
+    rest = align(left.take(rest_left), right.take(rest_right), raw_ns, whole.clock_fit, one_clock=one_clock)
     if rest is not None:
-        own_at, ref_at = rest_right[rest.partner != ABSENT], rest_left[rest.partner[rest.partner != ABSENT]]
-        unlike = numbered_right[own_at] & numbered_left[ref_at]
-        partner[own_at[~unlike]] = ref_at[~unlike]
+        own_positions, ref_positions = (
+            rest_right[rest.partner != ABSENT],
+            rest_left[rest.partner[rest.partner != ABSENT]],
+        )
+        unlike = numbered_right[own_positions] & numbered_left[ref_positions]
+        partner[own_positions[~unlike]] = ref_positions[~unlike]
     return summary(left, right, partner, prior), False
 
 
@@ -74,17 +77,17 @@ def _sequence(calls: CallColumns, channel: Channel) -> Sequence:
     return Sequence(token, calls.size_bytes, calls.start_ns, calls.end_ns)
 
 
-def _by_sequence(ref: CallColumns, own: CallColumns) -> Integers:
+def _by_sequence(ref_calls: CallColumns, own_calls: CallColumns) -> Integers:
     """int64[n]: partner by equal sequence number; of several calls with one number, the first with the first."""
-    partner = np.full(len(own), ABSENT, np.int64)
-    left, right = np.flatnonzero(ref.sequence != ABSENT), np.flatnonzero(own.sequence != ABSENT)
+    partner = np.full(len(own_calls), ABSENT, np.int64)
+    left, right = np.flatnonzero(ref_calls.sequence != ABSENT), np.flatnonzero(own_calls.sequence != ABSENT)
     if left.size == 0 or right.size == 0:
         return partner
-    key, mine = _counted(ref.sequence[left]), _counted(own.sequence[right])
+    key, mine = _counted(ref_calls.sequence[left]), _counted(own_calls.sequence[right])
     order = np.argsort(key, kind="stable")
-    at = np.minimum(np.searchsorted(key[order], mine), key.size - 1)
-    hit = key[order][at] == mine
-    partner[right[hit]] = left[order[at[hit]]]
+    index = np.minimum(np.searchsorted(key[order], mine), key.size - 1)
+    hit = key[order][index] == mine
+    partner[right[hit]] = left[order[index[hit]]]
     return partner
 
 

@@ -1,9 +1,9 @@
-"""Groups across those already found: which way of parting the ranks the ends of a channel bear out.
+"""Groups across those already found: which split of the ranks the ends of a channel bear out.
 
 An engine of several axes has a group of each axis through every rank. Once the groups of the axis that communicates
 most are found, a channel that says nothing of its own groups can be theirs, of all ranks, of a recorded list, or can
-cross them: rank i of each. Each way claims that the ends within its groups keep together; an analysis of variance of
-those ends, each rank's clock taken out of it, tells the right way from the others although calls are few, because
+cross them: rank i of each. Each split claims that the ends within its groups keep together; an analysis of variance of
+those ends, each rank's clock taken out of it, tells the right split from the others although calls are few, because
 all ranks speak at once.
 """
 
@@ -18,7 +18,7 @@ from analyzer.stats.arrays import Floats, Integers
 from analyzer.stats.tests import f_tail
 
 SURE = 1e-3
-"""Chance, at most, that a way's ends keep closer together than another's though both are alike."""
+"""Chance, at most, that a split's ends keep closer together than another's though both are alike."""
 
 LIKE_FOUND = 2.0
 """Ends of one group scatter by no more than so many times those of the groups already found on the same devices."""
@@ -45,17 +45,20 @@ class KnownGroup:
 
 
 def group_splits(
-    world: EngineInstance, traces: tuple[int, ...], sets: list[tuple[int, ...]], found: list[KnownGroup]
+    instance: EngineInstance, traces: tuple[int, ...], sets: list[tuple[int, ...]], known_groups: list[KnownGroup]
 ) -> list[GroupSplit]:
-    """Every way in which these ranks may be parted: as recorded lists say, else along and across known groups."""
+    """Every split of these ranks that may be: as recorded lists say, else along and across known groups."""
     if sets:
         return list(dict.fromkeys(_with_others(first, sets) for first in sets))
-    width, number = _width(world, [part.traces for part in found]), dict(zip(world.traces, world.numbers, strict=True))
+    width, number = (
+        _width(instance, [group.traces for group in known_groups]),
+        dict(zip(instance.traces, instance.numbers, strict=True)),
+    )
     if width is None:
         return []
-    along = _parts(traces, [number[at] // width for at in traces])
-    across = _parts(traces, [number[at] % width for at in traces])
-    return [way for way in dict.fromkeys((along, across, (tuple(sorted(traces)),))) if way]
+    along = _split(traces, [number[trace_index] // width for trace_index in traces])
+    across = _split(traces, [number[trace_index] % width for trace_index in traces])
+    return [split for split in dict.fromkeys((along, across, (tuple(sorted(traces)),))) if split]
 
 
 def _with_others(first: tuple[int, ...], sets: list[tuple[int, ...]]) -> GroupSplit:
@@ -68,62 +71,64 @@ def _with_others(first: tuple[int, ...], sets: list[tuple[int, ...]]) -> GroupSp
     return tuple(sorted(chosen))
 
 
-def blocks(world: EngineInstance, traces: tuple[int, ...], known: list[tuple[int, ...]]) -> GroupSplit:
+def blocks(instance: EngineInstance, traces: tuple[int, ...], known: list[tuple[int, ...]]) -> GroupSplit:
     """These ranks in the blocks of consecutive numbers that known groups mostly are; () where they are not."""
-    width, number = _width(world, known), dict(zip(world.traces, world.numbers, strict=True))
-    return () if width is None else _parts(traces, [number[at] // width for at in traces])
+    width, number = _width(instance, known), dict(zip(instance.traces, instance.numbers, strict=True))
+    return () if width is None else _split(traces, [number[trace_index] // width for trace_index in traces])
 
 
-def _width(world: EngineInstance, known: list[tuple[int, ...]]) -> int | None:
+def _width(instance: EngineInstance, known: list[tuple[int, ...]]) -> int | None:
     """Ranks of a group if most known ones are in blocks of consecutive numbers of one size; None where they are not.
 
     Absent ranks leave a group without its ends, so that the size is the least that keeps known groups apart.
     """
-    number = dict(zip(world.traces, world.numbers, strict=True))
-    whole = world.size or max(world.numbers) + 1
+    number = dict(zip(instance.traces, instance.numbers, strict=True))
+    whole = instance.size or max(instance.numbers) + 1
     for width in (size for size in range(2, whole) if whole % size == 0):
-        homes = [{number[at] // width for at in members} for members in known]
+        homes = [{number[trace_index] // width for trace_index in members} for members in known]
         alone = sum(len(home) == 1 for home in homes)
         if alone > MOST * len(homes) and len(set().union(*homes)) == sum(map(len, homes)):
             return width
     return None
 
 
-def _parts(traces: tuple[int, ...], label: list[int]) -> GroupSplit:
+def _split(traces: tuple[int, ...], label: list[int]) -> GroupSplit:
     groups: dict[int, list[int]] = {}
-    for at, own in zip(traces, label, strict=True):
-        groups.setdefault(own, []).append(at)
+    for trace_index, key in zip(traces, label, strict=True):
+        groups.setdefault(key, []).append(trace_index)
     return tuple(sorted(tuple(sorted(group)) for group in groups.values() if len(group) > 1))
 
 
 def borne_out(
-    traces: tuple[int, ...], end_ns: Floats, tried: list[GroupSplit], found: list[KnownGroup]
+    traces: tuple[int, ...], end_ns: Floats, tried: list[GroupSplit], known_groups: list[KnownGroup]
 ) -> GroupSplit | None:
-    """The way whose ends keep together as those of known groups do and closer than in any other way.
+    """The split whose ends keep together as those of known groups do and closer than in any other.
 
-    None where calls are too few or the ways too much alike.
+    None where calls are too few or the splits too much alike.
 
     Args:
         traces: of the p columns.
         end_ns: float64[k, p], ends of one call a line, NaN where a rank has none.
-        tried: the ways.
-        found: the groups already known.
+        tried: the splits.
+        known_groups: the groups already known.
     """
-    place = {at: column for column, at in enumerate(traces)}
+    column_of = {trace_index: column for column, trace_index in enumerate(traces)}
     scored = []
-    for way in tried:
-        square, freedom = _within(end_ns, [np.array([place[at] for at in group], np.int64) for group in way])
+    for split in tried:
+        square, freedom = _within(
+            end_ns, [np.array([column_of[trace_index] for trace_index in group], np.int64) for group in split]
+        )
         if freedom > 0:
-            scored.append((square, freedom, way))
+            scored.append((square, freedom, split))
     if len(scored) < 2:  # noqa: PLR2004 (there is nothing to choose from)
         return None
     (least, freedom, best), *others = sorted(scored, key=lambda one: one[0])
     # Two ends differ by the root of 2 more than one end from its mean.
-    usual = max(part.scatter_ns for part in found)
+    usual = max(group.scatter_ns for group in known_groups)
     if np.sqrt(2 * least) > LIKE_FOUND * usual:
         return None
-    told = all(f_tail(square / max(least, 1.0), other, freedom) < SURE for square, other, _ in others)
-    return best if told else None
+    is_clear = all(f_tail(square / max(least, 1.0), other, freedom) < SURE for square, other, _ in others)
+    return best if is_clear else None
 
 
 def _within(end_ns: Floats, groups: list[Integers]) -> tuple[float, int]:

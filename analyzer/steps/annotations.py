@@ -78,16 +78,18 @@ def _enclosing(spans: Events, events: Events) -> Integers:
     An event belongs to a span of its own thread. Where one thread alone has spans, events of the other threads belong
     to the span that is open when they begin: backward passes and collectives are issued by threads of their own.
     """
-    found = np.full(len(events), ABSENT, np.int64)
+    span_of = np.full(len(events), ABSENT, np.int64)
     threads = np.unique(np.stack((spans.process, spans.lane)), axis=1).T
     for process, lane in threads:
         rows = np.flatnonzero((spans.process == process) & (spans.lane == lane))
-        own = slice(None) if len(threads) == 1 else np.flatnonzero((events.process == process) & (events.lane == lane))
-        begin = events.start_ns[own]
-        at = np.searchsorted(spans.start_ns[rows], begin, side="right") - 1
-        inside = (at >= 0) & (begin < spans.end_ns[rows[np.maximum(at, 0)]])
-        found[own] = np.where(inside, rows[np.maximum(at, 0)], ABSENT)
-    return found
+        event_rows = (
+            slice(None) if len(threads) == 1 else np.flatnonzero((events.process == process) & (events.lane == lane))
+        )
+        begin = events.start_ns[event_rows]
+        latest = np.searchsorted(spans.start_ns[rows], begin, side="right") - 1
+        inside = (latest >= 0) & (begin < spans.end_ns[rows[np.maximum(latest, 0)]])
+        span_of[event_rows] = np.where(inside, rows[np.maximum(latest, 0)], ABSENT)
+    return span_of
 
 
 def _phases(trace: Trace, spans: Events, words: tuple[StepName | None, ...]) -> list[Phase]:
@@ -96,23 +98,23 @@ def _phases(trace: Trace, spans: Events, words: tuple[StepName | None, ...]) -> 
     phases = [table[code] for code in spans.name.codes]
     if Phase.UNKNOWN not in table:
         return phases
-    for at, inside in _worded(trace.annotations, spans).items():
-        if phases[at] is Phase.UNKNOWN:
-            phases[at] = inside
+    for span_index, inside in _worded(trace.annotations, spans).items():
+        if phases[span_index] is Phase.UNKNOWN:
+            phases[span_index] = inside
     return [stated_phase(trace) if phase is Phase.UNKNOWN else phase for phase in phases]
 
 
 def _worded(annotations: Events, spans: Events) -> dict[int, Phase]:
     """Phase of the spans that hold ranges named after one."""
-    found = [_WORDED.search(name) for name in annotations.name.values]
-    phases = [None if word is None else Phase(word[1]) for word in found]
+    hits = [_WORDED.search(name) for name in annotations.name.values]
+    phases = [None if word is None else Phase(word[1]) for word in hits]
     named = annotations.take(annotations.name.where(lambda name: _WORDED.search(name) is not None))
     inside: dict[int, set[Phase]] = {}
-    for at, code in zip(_enclosing(spans, named), named.name.codes, strict=True):
+    for span_index, code in zip(_enclosing(spans, named), named.name.codes, strict=True):
         phase = phases[code]
-        if at != ABSENT and phase is not None:
-            inside.setdefault(int(at), set()).add(phase)
-    return {at: Phase.MIXED if len(words) > 1 else words.pop() for at, words in inside.items()}
+        if span_index != ABSENT and phase is not None:
+            inside.setdefault(int(span_index), set()).add(phase)
+    return {span_index: Phase.MIXED if len(words) > 1 else words.pop() for span_index, words in inside.items()}
 
 
 def stated_phase(trace: Trace) -> Phase:

@@ -105,13 +105,13 @@ def _launched(trace: Trace, launches: Integers, bounds: Integers, alike: Mask, r
     """
     first, last = bounds
     calls = trace.calls
-    at = np.searchsorted(first, launches, side="right") - 1
-    inside = (at >= 0) & (launches <= last[np.maximum(at, 0)])
+    step = np.searchsorted(first, launches, side="right") - 1
+    inside = (step >= 0) & (launches <= last[np.maximum(step, 0)])
     if launches.size:
         # Calls of other threads that fall in between are other work.
         thread = np.stack((calls.process, calls.lane))
-        inside &= np.all(thread[:, np.maximum(launches, 0)] == thread[:, first[np.maximum(at, 0)]], axis=0)
-    step_of = np.where(inside & (launches != ABSENT), at, ABSENT).astype(np.int64)
+        inside &= np.all(thread[:, np.maximum(launches, 0)] == thread[:, first[np.maximum(step, 0)]], axis=0)
+    step_of = np.where(inside & (launches != ABSENT), step, ABSENT).astype(np.int64)
     name = calls.name.take(first)
     whole = np.ones(first.size, np.bool_)
     whole[-1] = alike[-1]

@@ -23,8 +23,8 @@ def launch_rows(trace: Trace) -> Integers:
     if rows.size == 0:
         return np.full(wanted.shape, ABSENT, np.int64)
     keys, first = np.unique(calls[rows], return_index=True)
-    at = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
-    return np.where(keys[at] == wanted, rows[first[at]], ABSENT).astype(np.int64)
+    index = np.minimum(np.searchsorted(keys, wanted), keys.size - 1)
+    return np.where(keys[index] == wanted, rows[first[index]], ABSENT).astype(np.int64)
 
 
 def graph_launches(trace: Trace) -> Mask:

@@ -131,7 +131,7 @@ def read_step_name(name: str) -> StepName | None:
     if capture := _CAPTURE.match(name):
         return StepName(Writer.ENGINE, Phase.CAPTURE, tokens=int(capture["tok"]))
     if counted := _DETAILED.match(name) or _CONTEXT.match(name):
-        return _halves(_part(counted.groupdict(), "c"), _part(counted.groupdict(), "g"))
+        return _halves(_half(counted.groupdict(), "c"), _half(counted.groupdict(), "g"))
     if started := _NEW_CACHED.match(name):
         return _halves(StepHalf(int(started["new"])), StepHalf(int(started["cached"])))
     if step := _SGLANG.match(name):
@@ -156,7 +156,7 @@ def _sglang(step: re.Match[str]) -> StepName:
         fields[f"{key}_req" if key in {"c", "g"} else key] = extra["value"]
     phase = _STAGES.get(step["stage"], Phase.UNKNOWN)
     requests, tokens = int(step["bs"]), _number(step["toks"])
-    prefill, decode = _part(fields, "c"), _part(fields, "g")
+    prefill, decode = _half(fields, "c"), _half(fields, "g")
     if phase is Phase.IDLE:
         return StepName(Writer.ENGINE, phase, 0, 0, _NOTHING, _NOTHING)
     if phase is Phase.MIXED:
@@ -184,7 +184,7 @@ def _atom(step: re.Match[str]) -> StepName:
     return StepName(Writer.ENGINE, Phase.MIXED, requests, tokens, StepHalf(rest["p"]), StepHalf(rest.get("d")))
 
 
-def _part(fields: dict[str, str | None], half: str) -> StepHalf:
+def _half(fields: dict[str, str | None], half: str) -> StepHalf:
     columns = ("req", "sq", "sk")
     return StepHalf(*(_number(fields.get(f"{half}_{column}")) for column in columns))
 

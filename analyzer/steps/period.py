@@ -69,11 +69,11 @@ def repeats(
         openers = np.flatnonzero((counts == count) | (counts == count + 1))
         positions = [by_code[first[code] : first[code + 1]] for code in openers]
         pauses = [np.median(gap_ns[rows]) for rows in positions]
-        found = _alike(positions[int(np.argmax(pauses))], whole)
-        if found is not None:
-            example = int(np.argmax(found.is_alike[:-1]))
-            if accepts(int(found.start[example]), int(found.start[example + 1])):
-                return found
+        units = _alike(positions[int(np.argmax(pauses))], whole)
+        if units is not None:
+            example = int(np.argmax(units.is_alike[:-1]))
+            if accepts(int(units.start[example]), int(units.start[example + 1])):
+                return units
     return None
 
 

@@ -80,9 +80,9 @@ def step_summary(run: Run, terms: Sequence[Mapping[str, Intervals]] = ()) -> tup
         run: whose steps.
         terms: for each rank in order, the instants of each term; none for no terms.
     """
-    found = steps(run)
-    kinds = Counter(phase for rank in found for phase in rank.phase.tolist())
-    return tuple(_summary(kind, found, terms) for kind, _ in kinds.most_common())
+    rank_steps = steps(run)
+    kinds = Counter(phase for rank in rank_steps for phase in rank.phase.tolist())
+    return tuple(_summary(kind, rank_steps, terms) for kind, _ in kinds.most_common())
 
 
 def reused_tokens(run: Run) -> tuple[int, int] | None:
@@ -112,28 +112,33 @@ def _steps(trace: Trace) -> RankSteps:
     return none_found(trace, "; ".join(missing))
 
 
-def _summary(kind: str, found: Sequence[RankSteps], terms: Sequence[Mapping[str, Intervals]]) -> StepSummary:
-    rows = [np.flatnonzero(rank.phase.where(lambda word: word == kind)) for rank in found]
-    left_out = Counter(word for rank, own in zip(found, rows, strict=True) for word in rank.left_out.take(own).tolist())
-    steady = [own[rank.is_steady[own]] for rank, own in zip(found, rows, strict=True)]
+def _summary(kind: str, rank_steps: Sequence[RankSteps], terms: Sequence[Mapping[str, Intervals]]) -> StepSummary:
+    rows = [np.flatnonzero(rank.phase.where(lambda word: word == kind)) for rank in rank_steps]
+    left_out = Counter(
+        word
+        for rank, rank_rows in zip(rank_steps, rows, strict=True)
+        for word in rank.left_out.take(rank_rows).tolist()
+    )
+    steady = [rank_rows[rank.is_steady[rank_rows]] for rank, rank_rows in zip(rank_steps, rows, strict=True)]
     if not left_out.pop("", 0):
         steady, left_out = rows, Counter()
-    pooled = _Pool(tuple(found), tuple(steady))
-    span_ns = pooled.of([rank.span_ns for rank in found])
-    period_ns = _stated(pooled.of([rank.period_ns for rank in found]))
-    sources = Counter(rank.source.value for rank, own in zip(found, rows, strict=True) if own.size)
+    pooled = _Pool(tuple(rank_steps), tuple(steady))
+    span_ns = pooled.of([rank.span_ns for rank in rank_steps])
+    period_ns = _stated(pooled.of([rank.period_ns for rank in rank_steps]))
+    sources = Counter(rank.source.value for rank, rank_rows in zip(rank_steps, rows, strict=True) if rank_rows.size)
     return StepSummary(
         kind=kind,
         source=sources.most_common(1)[0][0],
-        count=max(own.size for own in rows),
+        count=max(rank_rows.size for rank_rows in rows),
         left_out=dict(left_out),
         median_ns=int(np.median(span_ns)),
         p90_ns=int(np.percentile(span_ns, 90)),
         period_ns=_median(period_ns),
-        median_tokens=_median(_stated(pooled.of([rank.tokens for rank in found]))),
-        median_requests=_median(_stated(pooled.of([rank.requests for rank in found]))),
+        median_tokens=_median(_stated(pooled.of([rank.tokens for rank in rank_steps]))),
+        median_requests=_median(_stated(pooled.of([rank.requests for rank in rank_steps]))),
         speculative=sum(
-            int(np.count_nonzero(rank.is_speculative[own])) for rank, own in zip(found, steady, strict=True)
+            int(np.count_nonzero(rank.is_speculative[rank_rows]))
+            for rank, rank_rows in zip(rank_steps, steady, strict=True)
         ),
         terms=_terms(pooled, terms),
     )
@@ -148,7 +153,7 @@ class _Pool:
 
     def of(self, columns: Sequence[Integers]) -> Integers:
         """A column of all ranks, one after another."""
-        return np.concatenate([column[own] for column, own in zip(columns, self.rows, strict=True)])
+        return np.concatenate([column[rank_rows] for column, rank_rows in zip(columns, self.rows, strict=True)])
 
 
 def _terms(pooled: _Pool, terms: Sequence[Mapping[str, Intervals]]) -> dict[str, int]:
@@ -157,7 +162,11 @@ def _terms(pooled: _Pool, terms: Sequence[Mapping[str, Intervals]]) -> dict[str,
     names = dict.fromkeys(name for rank in terms for name in rank)
     return {
         name: int(
-            np.median(pooled.of([rank.time_within(own[name]) for rank, own in zip(pooled.ranks, terms, strict=True)]))
+            np.median(
+                pooled.of(
+                    [rank.time_within(rank_terms[name]) for rank, rank_terms in zip(pooled.ranks, terms, strict=True)]
+                )
+            )
         )
         for name in names
     }
