@@ -11,10 +11,13 @@ it inside their collectives or idle at the step's end.
 
 ## What to do
 
-1. Data parallel: balance requests over replicas (vLLM: `--data-parallel-hybrid-lb` or `--data-parallel-external-lb`;
-   SGLang: `--load-balance-method`).
-2. Expert parallel: switch on expert balancing (vLLM: `--enable-eplb`; SGLang: `--enable-eplb`).
-3. Pipeline parallel: move layers between stages (vLLM: `VLLM_PP_LAYER_PARTITION`).
+1. Data parallel: balance requests over replicas. vLLM does by itself, or leaves it to a balancer of your own
+   (`--data-parallel-hybrid-lb`, a server a node; `--data-parallel-external-lb`, a server a rank, with experts only);
+   SGLang deals them out in turn unless `--load-balance-method total_tokens`.
+2. Expert parallel: switch on expert balancing (vLLM: `--enable-eplb` with `--enable-expert-parallel`; SGLang:
+   `--enable-eplb`). A model without experts has none.
+3. Pipeline parallel: move layers between stages (vLLM: `VLLM_PP_LAYER_PARTITION`; SGLang:
+   `SGLANG_PP_LAYER_PARTITION`).
 
 ## When it is wrong
 
@@ -33,11 +36,35 @@ from analyzer.measures.breakdown import breakdown
 from analyzer.measures.cost import mean_window_ns
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Severity
 from analyzer.units import share
 
 EXCESS = 0.10
 """Of the mean compute share; equal shards on one node differ by a few percent."""
+EXPERTS = (
+    Advice(
+        "Balance experts over ranks: --enable-eplb, with --enable-expert-parallel.",
+        engines=("vllm",),
+        layout=("experts",),
+        unless=("--enable-eplb",),
+    ),
+    Advice(
+        "Balance experts over ranks: --enable-eplb.",
+        engines=("sglang",),
+        layout=("experts",),
+        unless=("--enable-eplb",),
+    ),
+)
+REQUESTS = (
+    Advice(
+        "Balance requests over replicas: --load-balance-method total_tokens.",
+        engines=("sglang",),
+        layout=("dp > 1",),
+        unless=("--load-balance-method",),
+    ),
+    "Balance the work: samples or requests over replicas, tokens over experts, layers over stages.",
+)
 
 
 @rule(
@@ -62,7 +89,8 @@ def check(run: Run) -> Iterator[Finding]:
         Basis.MEASURED,
         Evidence((busiest,)),
         (
-            "Balance the work: requests over replicas, experts over ranks (--enable-eplb), layers over stages.",
+            EXPERTS,
+            REQUESTS,
             "Compare device clocks: equal work on a throttled device looks the same.",
         ),
         cost_ns=int(excess * window_ns),

@@ -12,8 +12,8 @@ difference in every step.
 
 ## What to do
 
-1. Move layers from the slow stage (vLLM: `VLLM_PP_LAYER_PARTITION`, for example `20,20,20,18`: the last stage also has
-   the output layer and sampling).
+1. Move layers from the slow stage (vLLM: `VLLM_PP_LAYER_PARTITION`, SGLang: `SGLANG_PP_LAYER_PARTITION`, for example
+   `20,20,20,18`: the last stage also has the output layer and sampling).
 2. Where the slow stage is no slower in layers, look at its device.
 
 ## When it is wrong
@@ -31,10 +31,16 @@ from analyzer.measures.breakdown import breakdown
 from analyzer.measures.stages import stages
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Severity
 
 NOTABLE = 0.05
 """Of a step, mean over stages."""
+LAYERS = (
+    Advice("Move layers from the slow stage: VLLM_PP_LAYER_PARTITION, a number for each stage.", engines=("vllm",)),
+    Advice("Move layers from the slow stage: SGLANG_PP_LAYER_PARTITION, a number for each stage.", engines=("sglang",)),
+    "Move layers from the slow stage.",
+)
 
 
 @rule(
@@ -77,7 +83,7 @@ def check(run: Run) -> Iterator[Finding]:
             Severity.WARNING,
             Basis.MEASURED,
             Evidence((row.ranks[row.account.slowest],)),
-            ("Move layers from the slow stage (vLLM: VLLM_PP_LAYER_PARTITION).", "Look at the slow stage's device."),
+            (LAYERS, "Look at the slow stage's device."),
             cost_ns=lost_ns,
             cost_share=min(lost_ns / window_ns, 1.0),
         )

@@ -12,7 +12,7 @@ its device works for nobody, and the others wait for it as for any.
 ## What to do
 
 1. Balance requests over replicas (vLLM: its internal load balancer, or a router that counts tokens; SGLang:
-   `--load-balance-method`).
+   `--load-balance-method total_tokens`, as its default deals requests out in turn).
 2. Run fewer replicas under this load.
 3. Prefill in bursts makes some replicas idle in decode: put a prefill server apart, or bound the chunk.
 
@@ -32,6 +32,7 @@ import numpy as np
 from analyzer.measures.cost import mean_window_ns
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Severity
 from analyzer.steps.steps import steps
 from analyzer.units import share
@@ -41,6 +42,10 @@ NOTABLE = 0.10
 LEAST_LOST = 0.01
 """Of the window."""
 IDLE = "idle"
+REQUESTS = (
+    Advice("Balance requests over the replicas: --load-balance-method total_tokens.", engines=("sglang",)),
+    "Balance requests over the replicas.",
+)
 
 
 @rule(
@@ -89,7 +94,7 @@ def check(run: Run) -> Iterator[Finding]:
         Severity.WARNING,
         Basis.MEASURED,
         Evidence(where),
-        ("Balance requests over the replicas.", "Run fewer replicas under this load."),
+        (REQUESTS, "Run fewer replicas under this load."),
         cost_ns=lost_ns,
         cost_share=lost_ns / mean_window_ns(run),
     )

@@ -12,9 +12,10 @@ pageable memory is staged by the driver, runs at a fraction of the link, and blo
 ## What to do
 
 1. Pin the host buffers and copy asynchronously on a stream of their own; keep sampled tokens on the device
-   (vLLM: `--async-scheduling`; SGLang: overlap scheduling is on unless `--disable-overlap-schedule`).
+   (vLLM: `--async-scheduling`, from 0.14 on unless `--no-async-scheduling`; SGLang: unless
+   `--disable-overlap-schedule`).
 2. Build step inputs on the device; send one packed buffer instead of many small ones.
-3. Without need, do not offload weights or KV (vLLM: `--cpu-offload-gb 0`).
+3. Without need, do not offload weights or KV (vLLM and SGLang: no `--cpu-offload-gb`).
 
 ## When it is wrong
 
@@ -33,12 +34,28 @@ from analyzer.measures.moves import moves
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import count, share
 
 NOTABLE = 0.01
 """Of the window; healthy graph-replayed decode steps stay below half a percent."""
 GRAVE = 0.05
+BESIDE = (
+    Advice(
+        "Pin the host buffers and copy on a stream of its own: --async-scheduling.",
+        engines=("vllm",),
+        unless=("--async-scheduling",),
+    ),
+    Advice(
+        "Pin the host buffers and copy on a stream of its own: do not pass --no-async-scheduling.", engines=("vllm",)
+    ),
+    Advice(
+        "Pin the host buffers and copy on a stream of its own: do not pass --disable-overlap-schedule.",
+        engines=("sglang",),
+    ),
+    "Pin the host buffers and copy on a stream of its own.",
+)
 
 
 @rule(
@@ -64,7 +81,7 @@ def check(run: Run) -> Iterator[Finding]:
         Basis.MEASURED,
         Evidence(run.ranks, names=tuple(dict.fromkeys(name for move in rows for name in move.names))),
         (
-            "Pin the host buffers and copy on a stream of its own (vLLM: --async-scheduling).",
+            BESIDE,
             "Build step inputs on the device, or pack them into one copy.",
         ),
         cost_ns=lost.time_ns,

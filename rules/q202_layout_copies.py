@@ -11,8 +11,10 @@ cache of the kernel that produced them.
 
 ## What to do
 
-1. Let the compiler fuse them into their neighbours (vLLM: compile level 3, the default; leave `--enforce-eager` off).
-2. Keep weights and KV in the layout that the kernels want (vLLM: `VLLM_KV_CACHE_LAYOUT`).
+1. Let the compiler fuse them into their neighbours (vLLM: optimization level 2, the default; no `--enforce-eager`; own
+   code: `torch.compile`).
+2. Keep weights and KV in the layout that the kernels want. The engines choose the cache's by their attention backend;
+   vLLM's `VLLM_KV_CACHE_LAYOUT` overrules it.
 3. Write projections into slices of one buffer instead of concatenating afterwards.
 
 ## When it is wrong
@@ -26,6 +28,7 @@ Williams et al., Roofline, 2009: work without arithmetic is bound by memory.
 
 from collections.abc import Iterator
 
+from analyzer.measures.advice.shared import COMPILE
 from analyzer.measures.cost import cost, exposed
 from analyzer.measures.moves import moves
 from analyzer.model.kind import Kind
@@ -54,8 +57,8 @@ def check(run: Run) -> Iterator[Finding]:
         Basis.MEASURED,
         Evidence(run.ranks, names=tuple(name for move in rows for name in move.names)),
         (
-            "Let the compiler fuse them: leave --enforce-eager off (vLLM), --enable-torch-compile (SGLang).",
-            "Keep weights and KV in the layout that the kernels want.",
+            COMPILE,
+            "Keep weights and caches in the layout that the kernels want.",
         ),
         cost_ns=lost.time_ns,
         cost_share=lost.share,

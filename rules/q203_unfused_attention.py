@@ -11,8 +11,9 @@ written and read twice through device memory, and time grows with bytes instead 
 
 ## What to do
 
-1. Choose a fused backend (vLLM: `--attention-backend FLASH_ATTN` or `FLASHINFER`, older `VLLM_ATTENTION_BACKEND`;
-   SGLang: `--attention-backend`; PyTorch: `scaled_dot_product_attention`).
+1. Choose a fused backend (vLLM: `--attention-backend FLASH_ATTN` or `FLASHINFER`, on AMD `ROCM_AITER_FA` or
+   `TRITON_ATTN`; before 0.13 `VLLM_ATTENTION_BACKEND`; SGLang: `--attention-backend fa3` or `flashinfer`, on AMD
+   `aiter`; PyTorch: `scaled_dot_product_attention`).
 2. Look why the fused kernel was refused: head size, mask, data type.
 
 ## When it is wrong
@@ -31,12 +32,23 @@ from analyzer.measures.cost import cost, exposed
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.advice import OWN_CODE, Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import share
 
 NOTABLE = 0.02
 """Of the window; a softmax over logits alone takes well under one percent."""
 FUSED = ("attention", "mla", "sparse_attention", "linear_attention")
+_CHOOSE = "Choose a fused attention backend"
+FUSE = (
+    Advice(f"{_CHOOSE}: --attention-backend FLASH_ATTN or FLASHINFER.", engines=("vllm",), makers=("nvidia",)),
+    Advice(f"{_CHOOSE}: VLLM_ATTENTION_BACKEND, FLASH_ATTN or FLASHINFER.", engines=("vllm",), makers=("nvidia",)),
+    Advice(f"{_CHOOSE}: --attention-backend ROCM_AITER_FA or TRITON_ATTN.", engines=("vllm",), makers=("amd",)),
+    Advice(f"{_CHOOSE}: --attention-backend fa3 or flashinfer.", engines=("sglang",), makers=("nvidia",)),
+    Advice(f"{_CHOOSE}: --attention-backend aiter.", engines=("sglang",), makers=("amd",)),
+    Advice(f"{_CHOOSE}: scaled_dot_product_attention.", engines=OWN_CODE),
+    f"{_CHOOSE}.",
+)
 
 
 @rule(
@@ -62,8 +74,8 @@ def check(run: Run) -> Iterator[Finding]:
         Basis.DERIVED,
         Evidence(run.ranks, names=tuple(sorted(names))),
         (
-            "Choose a fused attention backend (--attention-backend in vLLM and SGLang).",
-            "Look in the server's log why the fused kernel was refused.",
+            FUSE,
+            "Look why the fused kernel was refused: head size, mask, data type.",
         ),
         cost_ns=lost.time_ns,
         cost_share=lost.share,

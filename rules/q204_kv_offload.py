@@ -12,9 +12,9 @@ longer, and only if the copy runs beside other work.
 ## What to do
 
 1. Compare the load with a recomputation: bytes over link speed against tokens times prefill time a token.
-2. Give the cache more device memory first (vLLM: `--gpu-memory-utilization`, `--kv-cache-dtype fp8`;
-   SGLang: `--mem-fraction-static`).
-3. Load ahead on a stream of its own (SGLang: HiCache write and prefetch policies).
+2. Give the cache more device memory first (vLLM: `--gpu-memory-utilization`, 0.92 unless set, 0.9 before 0.20;
+   `--kv-cache-dtype fp8`; SGLang: `--mem-fraction-static`, `--kv-cache-dtype fp8_e4m3`).
+3. Load ahead on a stream of its own (SGLang's HiCache: `--hicache-write-policy`, `--hicache-storage-prefetch-policy`).
 
 ## When it is wrong
 
@@ -32,11 +32,17 @@ from analyzer.measures.moves import moves
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import share
 
 NOTABLE = 0.01
 """Of the window: below it the tier costs less than it can save."""
+ROOM = (
+    Advice("Give the KV cache more device memory: --gpu-memory-utilization.", engines=("vllm",)),
+    Advice("Give the KV cache more device memory: --mem-fraction-static.", engines=("sglang",)),
+    "Give the KV cache more device memory.",
+)
 
 
 @rule(
@@ -55,7 +61,7 @@ def check(run: Run) -> Iterator[Finding]:
         Evidence(run.ranks, names=tuple(name for move in rows for name in move.names)),
         (
             "Compare with recomputing the blocks: it may be faster at short contexts.",
-            "Give the KV cache more device memory (--gpu-memory-utilization, --mem-fraction-static).",
+            ROOM,
         ),
         cost_ns=lost.time_ns,
         cost_share=lost.share,

@@ -13,7 +13,8 @@ bandwidth of local memory and is shared with every other process. Jitter of the 
 ## What to do
 
 1. Bind each rank to the node of its device: `numactl --cpunodebind=N --membind=N`, or the launcher's own binding
-   (vLLM: `--numa-bind`; SGLang: `--numa-node 0 0 1 1`, one a rank; `torchrun --numa-binding=node`).
+   (vLLM: `--numa-bind` from 0.20 on; SGLang: by itself from 0.5.18 on, before `--numa-node 0 0 1 1`, one a rank;
+   `torchrun --numa-binding=node` from PyTorch 2.9 on).
 2. In a container, give it the CPUs and memory of that node (`--cpuset-cpus`, `--cpuset-mems`).
 
 ## When it is wrong
@@ -30,15 +31,18 @@ memory of files that are mapped counts where it was first read.
 from collections.abc import Iterator
 
 from analyzer.errors import MissingEvidenceError
+from analyzer.measures.advice.shared import BIND
 from analyzer.measures.cost import cost, exposed
 from analyzer.model.kind import Cause, Kind
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import ranks, share
 
 MOSTLY = 0.5
 """Of the resident memory: code and shared libraries lie wherever they were first read."""
+CONTAINER = Advice("In a container, give it that node's CPUs and memory: --cpuset-cpus, --cpuset-mems.")
 
 _PLACED = "nodes  a a\nnuma   0 1\n"
 
@@ -83,8 +87,8 @@ def check(run: Run) -> Iterator[Finding]:
         Basis.DERIVED,
         Evidence((*bound, *held)),
         (
-            "Bind each rank to the node of its device: numactl --cpunodebind=N --membind=N.",
-            "In a container, give it that node's CPUs and memory: --cpuset-cpus, --cpuset-mems.",
+            BIND,
+            CONTAINER,
         ),
         locality=Locality.NUMA,
     )

@@ -15,8 +15,8 @@ so at every step.
 ## What to do
 
 1. Pack the inputs of a step into one pinned buffer and send it once, or build them on the device.
-2. Move KV in larger pieces (vLLM: larger `--block-size`, layout with all layers of a block together; SGLang:
-   `--page-size`), or in one batched call (`cuMemcpyBatchAsync`).
+2. Move KV in larger pieces (vLLM: a larger `--block-size`, if the backend takes it; SGLang: `--page-size`), or in one
+   batched call (CUDA: `cuMemcpyBatchAsync`).
 
 ## When it is wrong
 
@@ -38,6 +38,7 @@ from analyzer.model.events import ABSENT
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import share, size
 
@@ -49,6 +50,11 @@ PAUSE_NS = 50_000
 NOTABLE = 0.01
 """Of the window, as for copies in general (`Q201`)."""
 DIRECTIONS = ("copy_htod", "copy_dtoh", "copy_dtod", "copy_ptop")
+LARGER = (
+    Advice("Move KV in larger pieces, or in one batched call: --block-size.", engines=("vllm",)),
+    Advice("Move KV in larger pieces, or in one batched call: --page-size.", engines=("sglang",)),
+    "Move what is kept in pages in larger ones, or in one batched call.",
+)
 
 
 @rule(
@@ -91,7 +97,7 @@ def check(run: Run) -> Iterator[Finding]:
         Evidence(run.ranks, tuple(spans[:1])),
         (
             "Pack the inputs of a step into one pinned buffer, or build them on the device.",
-            "Move KV in larger pages, or in one batched call.",
+            LARGER,
         ),
         cost_ns=lost_ns // len(run.traces),
         cost_share=lost_ns / window_ns,

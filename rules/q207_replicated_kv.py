@@ -12,9 +12,9 @@ the degree past the KV heads halves the weights of a rank but none of its KV.
 
 ## What to do
 
-1. Split the copies by position (vLLM: `--decode-context-parallel-size`; SGLang: `--decode-context-parallel-size`).
+1. Split the copies by position (`--decode-context-parallel-size`, in vLLM from 0.10.2, in SGLang from 0.5.15 on).
 2. Lower the tensor-parallel degree to the number of KV heads and add replicas.
-3. Store KV in fewer bytes (`--kv-cache-dtype fp8`).
+3. Store KV in fewer bytes (vLLM: `--kv-cache-dtype fp8`; SGLang: `--kv-cache-dtype fp8_e4m3`).
 
 ## When it is wrong
 
@@ -28,6 +28,7 @@ Grouped-query attention: Ainslie et al., 2023. vLLM, `num_kv_heads = max(1, tota
 
 from collections.abc import Iterator
 
+from analyzer.measures.advice.shared import BY_POSITION
 from analyzer.measures.kv_copies import kv_copies
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
@@ -64,7 +65,7 @@ def check(run: Run) -> Iterator[Finding]:
         Basis.DERIVED,
         Evidence(run.ranks, names=("num_key_value_heads", "tp")),
         (
-            "Split the copies by position: --decode-context-parallel-size.",
+            BY_POSITION,
             f"Lower tp to {kv.kv_heads} and add replicas, if the weights fit.",
         ),
         locality=Locality.SPATIAL,

@@ -12,9 +12,10 @@ reads all of it at every decode step. Adding ranks adds no room for tokens.
 
 ## What to do
 
-1. Give each rank its own requests in attention (SGLang: `--enable-dp-attention --dp-size n`; vLLM:
-   `--data-parallel-size n --enable-expert-parallel`). Attention weights are then whole on each rank.
-2. Split the latent by position (`--decode-context-parallel-size`, in vLLM and SGLang).
+1. Give each rank its own requests in attention (SGLang: `--attn-dp-size n`, before 0.5.22
+   `--enable-dp-attention --dp-size n`; vLLM: `--data-parallel-size n --enable-expert-parallel` and a tensor-parallel
+   degree as much smaller). Attention weights are then whole on each rank.
+2. Split the latent by position (`--decode-context-parallel-size`, in vLLM from 0.10.2, in SGLang from 0.5.15 on).
 
 ## When it is wrong
 
@@ -29,14 +30,28 @@ DeepSeek-V2, 2024, section 2.1; SGLang, data-parallel attention for DeepSeek mod
 
 from collections.abc import Iterator
 
+from analyzer.measures.advice.shared import BY_POSITION
 from analyzer.measures.kv_copies import kv_copies
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import size
 
 GRAVE = 4
 """Copies; at two, the second may still be worth the all-reduces of attention replicas that it saves."""
+
+_EACH = "Give each rank its own requests in attention"
+OWN_REQUESTS = (
+    Advice(f"{_EACH}: --attn-dp-size, as many as tp.", engines=("sglang",)),
+    Advice(f"{_EACH}: --enable-dp-attention --dp-size, as many as tp.", engines=("sglang",)),
+    Advice(
+        f"{_EACH}: --data-parallel-size with --enable-expert-parallel, tp lower by as much.",
+        engines=("vllm",),
+        layout=("experts",),
+    ),
+    f"{_EACH}.",
+)
 
 _DEEPSEEK = "model  num_hidden_layers=61 num_key_value_heads=128 kv_lora_rank=512 qk_rope_head_dim=64\n"
 
@@ -58,8 +73,8 @@ def check(run: Run) -> Iterator[Finding]:
         Basis.DERIVED,
         Evidence(run.ranks, names=("kv_lora_rank", "tp")),
         (
-            "Give each rank its own requests in attention (SGLang: --enable-dp-attention, vLLM: -dp with EP).",
-            "Split the latent by position: --decode-context-parallel-size.",
+            OWN_REQUESTS,
+            BY_POSITION,
         ),
         locality=Locality.SPATIAL,
     )

@@ -13,10 +13,9 @@ one before wrote. Fused, the values stay in registers: the same work at the pric
 
 ## What to do
 
-1. Let the compiler fuse them (vLLM: leave `--enforce-eager` off; SGLang: `--enable-torch-compile`; own code:
-   `torch.compile`).
-2. Use the engine's fused kernels: residual and norm, activation and gate, norm and quantization
-   (vLLM: `--compilation-config` with `pass_config`).
+1. Let the compiler fuse them (vLLM: no `--enforce-eager`; own code: `torch.compile`).
+2. Use fused kernels: residual and norm, activation and gate, norm and quantization. Those of vLLM are on where they
+   apply (`pass_config` of `--compilation-config` has the switches).
 
 ## When it is wrong
 
@@ -33,6 +32,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from analyzer.measures.advice.shared import COMPILE
 from analyzer.measures.chains import beyond_the_longest, chains
 from analyzer.measures.cost import longest, mean_window_ns
 from analyzer.model.run import Run
@@ -80,8 +80,8 @@ def check(run: Run) -> Iterator[Finding]:
         Basis.DERIVED,
         Evidence(run.ranks, tuple(spans[:1]), tuple(sorted(names))),
         (
-            "Let the compiler fuse them: leave --enforce-eager off (vLLM), --enable-torch-compile (SGLang).",
-            "Use the engine's fused kernels: residual and norm, activation and gate, norm and quantization.",
+            COMPILE,
+            "Use fused kernels: residual and norm, activation and gate, norm and quantization.",
         ),
         cost_ns=lost_ns // len(run.traces),
         cost_share=lost_ns / window_ns,

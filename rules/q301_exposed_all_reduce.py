@@ -12,10 +12,14 @@ some hundred kilobytes: latency, not bandwidth.
 
 ## What to do
 
-1. Fuse the reduction with the norm that follows it (vLLM: `--compilation-config.pass_config.fuse_allreduce_rms=true`;
-   SGLang: `--enable-flashinfer-allreduce-fusion`).
+1. Fuse the reduction with the norm that follows it. vLLM does from 0.17 on at its default optimization level, on Hopper
+   and Blackwell, inside a node; before, `--compilation-config.pass_config.fuse_allreduce_rms=true`. SGLang does for
+   several models; for others `--flashinfer-allreduce-fusion-backend auto`, before 0.5.14
+   `--enable-flashinfer-allreduce-fusion`. Both need FlashInfer: nothing for older devices and other makers.
 2. Lower the tensor-parallel degree: two replicas of TP 4 before one of TP 8.
 3. Inside one node use a custom all-reduce (do not pass `--disable-custom-all-reduce`).
+4. Gradients of data-parallel training: overlap them with the backward pass, in buckets (DDP: `bucket_cap_mb`;
+   Megatron: `--overlap-grad-reduce`), and accumulate over more micro-batches.
 
 ## When it is wrong
 
@@ -28,16 +32,50 @@ vLLM compilation configuration; SGLang server arguments.
 
 from collections.abc import Iterator
 
+from analyzer.measures.advice.shared import ACCUMULATE, OVERLAP_GRADIENTS, SMALLER_DEGREE
 from analyzer.measures.breakdown import breakdown
 from analyzer.measures.cost import cost, exposed, longest
 from analyzer.measures.waits import is_told
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import share
 
 REDUCTIONS = ("all_reduce", "reduce_scatter", "all_gather")
+_SHARDED = ("tensor-parallel",)
+_FUSED = ("fused all-reduce",)
+FUSE = (
+    Advice(
+        "Fuse it with the norm that follows: --compilation-config.pass_config.fuse_allreduce_rms=true.",
+        engines=("vllm",),
+        uses=_SHARDED,
+        unless=_FUSED,
+    ),
+    Advice(
+        "Look why it is not fused with the norm that follows, as by default on Hopper and Blackwell: --enforce-eager, "
+        "a lower optimization level, a message above the limit.",
+        engines=("vllm",),
+        since="0.17.0",
+        makers=("nvidia",),
+        uses=_SHARDED,
+        unless=_FUSED,
+    ),
+    Advice(
+        "Fuse it with the norm that follows: --flashinfer-allreduce-fusion-backend auto.",
+        engines=("sglang",),
+        uses=_SHARDED,
+        unless=_FUSED,
+    ),
+    Advice(
+        "Fuse it with the norm that follows: --enable-flashinfer-allreduce-fusion.",
+        engines=("sglang",),
+        uses=_SHARDED,
+        unless=_FUSED,
+    ),
+    Advice("Fuse it with the norm that follows.", uses=_SHARDED, unless=_FUSED),
+)
 NOTABLE = 0.10
 """Of the window; below it, fusing or lowering the degree changes less than run-to-run noise leaves visible."""
 
@@ -67,8 +105,11 @@ def check(run: Run) -> Iterator[Finding]:
         Basis.MEASURED if waiting_told else Basis.DERIVED,
         Evidence((worst.rank,), longest(worst.communication), REDUCTIONS),
         (
-            "Fuse it with the norm that follows (fuse_allreduce_rms, --enable-flashinfer-allreduce-fusion).",
-            "Lower the tensor-parallel degree: two replicas of half the degree.",
+            FUSE,
+            OVERLAP_GRADIENTS,
+            SMALLER_DEGREE,
+            ACCUMULATE,
+            "Let work that does not need its result run beside it.",
         ),
         cost_ns=lost.time_ns,
         cost_share=lost.share,

@@ -11,9 +11,10 @@ more destinations a token, smaller messages, and sooner or later a slower rung o
 
 ## What to do
 
-1. Overlap two half batches (vLLM: `--enable-dbo`; SGLang: `--enable-two-batch-overlap`).
+1. Overlap two half batches (vLLM: `--enable-dbo`, not with its default exchange; SGLang:
+   `--enable-two-batch-overlap`, with an exchange chosen).
 2. Match the kernels to the phase (vLLM: `--all2all-backend deepep_low_latency` for decode,
-   `deepep_high_throughput` for prefill; SGLang: `--deepep-mode auto`).
+   `--all2all-backend deepep_high_throughput` for prefill; SGLang: `--moe-a2a-backend deepep`, which does by itself).
 3. Fewer expert-parallel ranks, or redundant experts close to their tokens (`--enable-eplb`).
 
 ## When it is wrong
@@ -34,12 +35,59 @@ from analyzer.measures.waits import is_told
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import share
 
 EXCHANGES = ("dispatch", "combine", "all_to_all")
 WITH_SETUP = (*EXCHANGES, "comm_setup")
 """Sizes and flags go ahead of the tokens; by themselves they may belong to any collective."""
+HALVES = (
+    Advice(
+        "Overlap two half batches: --enable-dbo.",
+        engines=("vllm",),
+        layout=("experts", "dp > 1"),
+        unless=("--enable-dbo",),
+    ),
+    Advice(
+        "Overlap two half batches: --enable-two-batch-overlap.",
+        engines=("sglang",),
+        layout=("experts",),
+        unless=("--enable-two-batch-overlap",),
+    ),
+    "Let one half batch compute while the other travels.",
+)
+_MATCH = "Match the kernels to the phase"
+_FAST = ("low-latency expert kernels",)
+KERNELS = (
+    Advice(
+        f"{_MATCH}: --all2all-backend deepep_low_latency for decode.",
+        engines=("vllm",),
+        phases=("decode",),
+        layout=("experts", "dp > 1"),
+        unless=_FAST,
+    ),
+    Advice(
+        f"{_MATCH}: --all2all-backend deepep_high_throughput for prefill.",
+        engines=("vllm",),
+        phases=("prefill",),
+        layout=("experts", "dp > 1"),
+        unless=("DeepEP",),
+    ),
+    Advice(
+        f"{_MATCH}: --moe-a2a-backend deepep.",
+        engines=("sglang",),
+        phases=("prefill", "decode"),
+        layout=("experts",),
+        unless=("DeepEP",),
+    ),
+    Advice(
+        f"{_MATCH}: low latency for decode, high throughput for prefill.",
+        phases=("prefill", "decode"),
+        unless=("DeepEP", *_FAST),
+    ),
+    Advice(f"{_MATCH}: low latency for decode.", phases=("decode",), unless=_FAST),
+)
 NOTABLE = 0.10
 """Of the window, as for reductions."""
 
@@ -67,8 +115,8 @@ def check(run: Run) -> Iterator[Finding]:
         Basis.MEASURED if waiting_told else Basis.DERIVED,
         Evidence((worst.rank,), longest(worst.communication), EXCHANGES),
         (
-            "Overlap two half batches (vLLM: --enable-dbo, SGLang: --enable-two-batch-overlap).",
-            "Match the kernels to the phase: low latency for decode, high throughput for prefill.",
+            HALVES,
+            KERNELS,
         ),
         cost_ns=lost.time_ns,
         cost_share=lost.share,

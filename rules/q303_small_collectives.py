@@ -13,7 +13,7 @@ several times that across nodes. Ten small ones cost ten start-ups.
 ## What to do
 
 1. Send them together: fuse parameters, logits and token ids into one call.
-2. Run the steps in a CUDA graph; eager, each call also costs 20 to 100 µs of host launch.
+2. Replay the steps from graphs; eager, each call also costs 20 to 100 µs of host launch.
 3. Raise the batch: the same number of calls then serves more tokens.
 
 ## When it is wrong
@@ -28,6 +28,8 @@ Measured small-message times of NCCL and custom all-reduce on A100, H100 and B20
 from collections.abc import Iterator
 
 from analyzer.errors import MissingEvidenceError
+from analyzer.measures.advice.fitting import fitting
+from analyzer.measures.advice.shared import GRAPHS, RECORD_SHAPES
 from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.skew import group_waiting
 from analyzer.measures.traffic import Traffic, traffic
@@ -59,7 +61,7 @@ def check(run: Run) -> Iterator[Finding]:
         return
     if all(row.message_bytes is None for row in rows):
         raise MissingEvidenceError(
-            "no collective states its message size", "record eagerly with record_shapes (graph replays carry none)"
+            "no collective states its message size", f"{fitting(run, (RECORD_SHAPES,))[0]} (graph replays carry none)"
         )
     small = [
         row
@@ -80,7 +82,7 @@ def check(run: Run) -> Iterator[Finding]:
         Evidence(run.ranks, names=tuple(dict.fromkeys(name for row in small for name in row.names))),
         (
             "Send small tensors together, or raise the batch so that a call serves more tokens.",
-            "Run the steps in a CUDA graph.",
+            GRAPHS,
         ),
         cost_ns=exposed_ns,
         cost_share=exposed_ns / window_ns,

@@ -15,7 +15,8 @@ one rank spends before it.
 ## What to do
 
 1. Look at what the message says the late rank does longer: slower kernels point at clocks, power or heat
-   (`nvidia-smi -q -d PERFORMANCE`); more kernels at unequal work; copies at a page fault or a logger.
+   (`nvidia-smi -q -d PERFORMANCE`, `amd-smi metric -c -p -t`, `npu-smi info -t power`); more kernels at unequal work;
+   copies at a page fault or a logger.
 2. Swap the device or the node. If the lateness follows the device, it is the hardware; if it stays with the rank, it is
    the work.
 
@@ -30,6 +31,7 @@ The last arrival of each collective on one clock; a binomial test against equal 
 
 from collections.abc import Iterator
 
+from analyzer.measures.advice.shared import CLOCKS
 from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.skew import late_ranks
 from analyzer.measures.traffic import traffic
@@ -90,7 +92,7 @@ def check(run: Run) -> Iterator[Finding]:
             Basis.MEASURED,
             Evidence((late.rank,), names=tuple(late_reason.name for late_reason in late.reasons if late_reason.name)),
             (
-                f"Compare device clocks and power of rank {late.rank} with the others (nvidia-smi -q -d PERFORMANCE).",
+                CLOCKS,
                 "Swap its device: if the lateness moves with it, it is the hardware, else the work.",
             ),
             cost_ns=lost_ns,

@@ -12,9 +12,9 @@ network.
 
 ## What to do
 
-1. Give the rank's process cores of its own on the NUMA node of its device (vLLM: `--numa-bind`; else `numactl
-   --cpunodebind`), and look for what else runs there.
-2. Replay decode from CUDA graphs, so that the host launches once a step.
+1. Give the rank's process cores of its own on the NUMA node of its device (vLLM: `--numa-bind`; else `numactl`), and
+   look for what else runs there.
+2. Replay decode from graphs, so that the host launches once a step.
 3. Look for Python work of one rank only: logging, metrics, sampling or output handling on rank 0.
 
 ## When it is wrong
@@ -28,6 +28,7 @@ Launch correlation of the PyTorch profiler; the last arrival of each collective 
 
 from collections.abc import Iterator
 
+from analyzer.measures.advice.shared import BIND, GRAPHS
 from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.skew import late_ranks
 from analyzer.measures.traffic import traffic
@@ -84,8 +85,9 @@ def check(run: Run) -> Iterator[Finding]:
             Basis.MEASURED,
             Evidence((late.rank,)),
             (
-                f"Give the process of rank {late.rank} cores of its own on its device's NUMA node (numactl).",
-                "Replay decode from CUDA graphs, so that the host launches once a step.",
+                GRAPHS,
+                f"Give the process of rank {late.rank} cores of its own, and look for what else runs on them.",
+                BIND,
             ),
             cost_ns=lost_ns,
             cost_share=lost_ns / window_ns,

@@ -12,7 +12,7 @@ network is not to blame, and a faster one does not help.
 ## What to do
 
 1. Look for what delays any rank now and then: other processes on its cores, garbage collection
-   (`VLLM_GC_DEBUG`, `gc.freeze`), power capping, page faults.
+   (vLLM shows its pauses with `VLLM_GC_DEBUG`; own code: `gc.freeze`), power capping, page faults.
 2. Lower the number of collectives a step, or the degree: fewer meetings, fewer waits.
 3. Balance requests: unequal batches or contexts make unequal steps.
 
@@ -28,6 +28,7 @@ Latest arrival and shortest duration of each collective, both; expected maximum 
 
 from collections.abc import Iterator
 
+from analyzer.measures.advice.shared import ACCUMULATE
 from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.skew import late_ranks
 from analyzer.measures.traffic import traffic
@@ -87,7 +88,7 @@ def check(run: Run) -> Iterator[Finding]:
             Evidence(group_waits.group.ranks, names=group_waits.group.kinds),
             (
                 "Look for what delays any rank now and then: other load on its cores, garbage collection, power caps.",
-                "Meet less often: fewer collectives a step, or a lower degree.",
+                (ACCUMULATE, "Meet less often: fewer collectives a step, or a lower degree."),
             ),
             cost_ns=lost_ns,
             cost_share=lost_ns / window_ns,

@@ -12,8 +12,9 @@ All ranks of the group stand still while it lasts. It spoils every mean, and a p
 ## What to do
 
 1. See whether it is a wait or a transfer: the message says how much of it one rank spent before it came.
-2. A transfer that stalls once: link errors and retries (`nvidia-smi nvlink -e`, `ibstat`, switch counters), a rail that
-   flaps, a NIC that drops packets; record with `NCCL_DEBUG=INFO`.
+2. A transfer that stalls once: link errors and retries (`nvidia-smi nvlink -e`, `amd-smi xgmi -m`,
+   `hccn_tool -i N -stat -g`, `ibstat`, switch counters), a rail that flaps, a NIC that drops packets; record with
+   `NCCL_DEBUG=INFO` (NVIDIA and AMD).
 3. A wait: look at what the late rank does just before on `shardscope timeline`.
 
 ## When it is wrong
@@ -29,6 +30,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from analyzer.measures.advice.shared import LIBRARY_LOG, LINK_ERRORS
 from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.traffic import SETUP, message_bytes
 from analyzer.measures.waits import wait_columns
@@ -81,8 +83,9 @@ def check(run: Run) -> Iterator[Finding]:
         Basis.MEASURED,
         Evidence((trace.rank,), ((int(work.start_ns[row]), int(work.end_ns[row])),), (work.name[row],)),
         (
-            "Look at link errors and retries of that moment (nvidia-smi nvlink -e, ibstat), and at NCCL_DEBUG=INFO.",
+            LINK_ERRORS,
             "See on shardscope timeline what the ranks do just before.",
+            LIBRARY_LOG,
         ),
         cost_ns=excess_ns,
         cost_share=min(excess_ns / window_ns, 1.0),

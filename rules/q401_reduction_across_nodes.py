@@ -12,7 +12,8 @@ of every token.
 
 ## What to do
 
-1. Keep tensor parallelism inside a node; use pipeline or data parallelism between nodes.
+1. Keep tensor parallelism inside a node; use pipeline or data parallelism between nodes. Gradients of data-parallel
+   training may cross nodes: overlap them with the backward pass.
 2. Expert parallelism across nodes: one copy a node (DeepEP's inter-node kernels), experts limited to few nodes a token.
 3. Check rail alignment and one NIC a rank (`shardscope collect topology`).
 
@@ -29,15 +30,22 @@ NCCL's latency constants (src/graph/tuning.cc): 0.6 Âµs a hop over NVLink, 2.7 Â
 
 from collections.abc import Iterator
 
+from analyzer.measures.advice.shared import OVERLAP_GRADIENTS
 from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.links import LinkUse, links, unplaced
 from analyzer.measures.traffic import traffic
 from analyzer.model.run import Run
 from analyzer.model.topology import NETWORK
 from analyzer.rule import Example, rule
+from analyzer.schema.advice import SHARDED, Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import count, duration, ranks, share, size
 
+KEEP_INSIDE = (
+    *OVERLAP_GRADIENTS,
+    Advice("Keep the group inside a node; put pipeline or data parallelism between nodes.", uses=SHARDED),
+    "Keep what talks in every layer inside a node.",
+)
 EACH_LAYER = ("all_reduce", "reduce_scatter", "all_gather", "dispatch", "combine", "all_to_all")
 
 
@@ -70,7 +78,7 @@ def check(run: Run) -> Iterator[Finding]:
             Basis.DERIVED,
             Evidence(use.ranks, names=row.names),
             (
-                "Keep the group inside a node; put pipeline or data parallelism between nodes.",
+                KEEP_INSIDE,
                 "Check that each rank has a NIC of its own on the same rail.",
             ),
             cost_ns=row.exposed_ns,

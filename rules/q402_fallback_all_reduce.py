@@ -13,8 +13,10 @@ with the number of ranks. A layer pays the difference twice.
 ## What to do
 
 1. Remove `--disable-custom-all-reduce`; look for the start-up line that names the all-reduce back ends in order.
-2. Check peer access between the GPUs: without NVLink on more than two of them the engines fall back on purpose.
-3. Try symmetric memory (vLLM: `VLLM_ALLREDUCE_USE_SYMM_MEM=1`) or FlashInfer's fused all-reduce.
+2. Check peer access between the GPUs (`nvidia-smi topo -p2p r`, `amd-smi topology`): without NVLink on more than two of
+   them the engines fall back on purpose.
+3. Symmetric memory (vLLM: `VLLM_ALLREDUCE_USE_SYMM_MEM`, on since 0.11) and FlashInfer's fused all-reduce are on where
+   the device has them: do not switch them off.
 
 ## When it is wrong
 
@@ -32,10 +34,23 @@ from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.traffic import traffic
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import share
 
 ENGINES = ("vllm", "sglang")
+_READ = "read the start-up line that lists the all-reduce back ends"
+_ALLOWED = f"Do not pass --disable-custom-all-reduce, and {_READ}."
+ALLOW = (
+    Advice(_ALLOWED, engines=("vllm",), unless=("custom all-reduce",)),
+    Advice(_ALLOWED, engines=("sglang",), unless=("custom all-reduce",)),
+    f"R{_READ[1:]}.",
+)
+PEER_ACCESS = (
+    Advice("Check peer access between the devices: nvidia-smi topo -p2p r."),
+    Advice("Check peer access between the devices: amd-smi topology."),
+    "Check peer access between the devices.",
+)
 CUSTOM_LIMIT_BYTES = 8 << 20
 CUSTOM_RANKS = 8
 SAVED = 0.5
@@ -76,8 +91,8 @@ def check(run: Run) -> Iterator[Finding]:
             Basis.MODEL,
             Evidence(members, names=row.names),
             (
-                "Remove --disable-custom-all-reduce and read the start-up line that lists the all-reduce back ends.",
-                "Check peer access between the GPUs (nvidia-smi topo -p2p r).",
+                ALLOW,
+                PEER_ACCESS,
             ),
             cost_ns=saved_ns,
             cost_share=saved_ns / window_ns,

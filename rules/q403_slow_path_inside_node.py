@@ -13,7 +13,8 @@ four and 1.5 on eight, where four and eight span host bridges and sockets; two H
 
 ## What to do
 
-1. Choose devices that share the fastest link (`CUDA_VISIBLE_DEVICES`, in the order of `nvidia-smi topo -m`).
+1. Choose devices that share the fastest link (`CUDA_VISIBLE_DEVICES` by `nvidia-smi topo -m`; AMD:
+   `ROCR_VISIBLE_DEVICES` by `amd-smi topology`; Ascend: `ASCEND_RT_VISIBLE_DEVICES` by `npu-smi info -t topo`).
 2. Lower the degree to the ranks that are near, and put pipeline or data parallelism between the rest.
 
 ## When it is wrong
@@ -29,16 +30,29 @@ small pays latency only.
 from collections.abc import Iterator
 from itertools import combinations
 
+from analyzer.measures.advice.shared import OVERLAP_GRADIENTS
 from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.links import LinkUse, links, unlinked, unplaced
 from analyzer.measures.traffic import traffic
 from analyzer.model.run import Run
 from analyzer.model.topology import PCIE, PEER, SOCKET, Topology, rung_of
 from analyzer.rule import Example, rule
+from analyzer.schema.advice import SHARDED, Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import ranks, share
 
 EACH_LAYER = ("all_reduce", "reduce_scatter", "all_gather", "dispatch", "combine", "all_to_all")
+_CHOOSE = "Choose devices that share the fastest link"
+NEARER = (
+    Advice(f"{_CHOOSE}: CUDA_VISIBLE_DEVICES by `nvidia-smi topo -m`."),
+    Advice(f"{_CHOOSE}: ROCR_VISIBLE_DEVICES by `amd-smi topology`."),
+    Advice(f"{_CHOOSE}: ASCEND_RT_VISIBLE_DEVICES by `npu-smi info -t topo`."),
+    f"{_CHOOSE}.",
+)
+FEWER = (
+    *OVERLAP_GRADIENTS,
+    Advice("Lower the degree to the ranks that are near; pipeline or data parallelism between the rest.", uses=SHARDED),
+)
 NOTABLE = 0.05
 """Of the window; below it the path does not matter."""
 AXES = ("tp", "ep", "cp", "dcp")
@@ -83,8 +97,8 @@ def check(run: Run) -> Iterator[Finding]:
             Basis.DERIVED,
             Evidence(use.ranks, names=row.names),
             (
-                "Choose devices that share the fastest link: CUDA_VISIBLE_DEVICES by `nvidia-smi topo -m`.",
-                "Lower the degree to the ranks that are near; pipeline or data parallelism between the rest.",
+                NEARER,
+                FEWER,
             ),
             cost_ns=row.exposed_ns,
             cost_share=row.exposed_ns / window_ns,

@@ -13,7 +13,8 @@ keys and values feel all of it, as each rank's bytes leave through its own share
 ## What to do
 
 1. Give each device a NIC of its own on the same PCIe switch.
-2. Name the NICs to use (`NCCL_IB_HCA`), and let NCCL reach others over NVLink (`NCCL_PXN_DISABLE=0`).
+2. Name the NICs to use (`NCCL_IB_HCA`), and let NCCL reach others over NVLink, as it does unless `NCCL_PXN_DISABLE`
+   says otherwise.
 3. Exchange within nodes first (hierarchical all-to-all), so that fewer bytes leave.
 
 ## When it is wrong
@@ -35,11 +36,13 @@ from analyzer.measures.traffic import traffic
 from analyzer.model.run import Run
 from analyzer.model.topology import NETWORK, Topology
 from analyzer.rule import Example, rule
+from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import count, ranks, share
 
 NOTABLE = 0.05
 """Of the window; below it the network does not matter."""
+NAMED = Advice("Where there are more NICs, name them: NCCL_IB_HCA.")
 _FOUR = "layout tp=4\n" + "\n".join(f"rank {rank} stream 7   GGGGAAAA" for rank in range(4))
 
 
@@ -76,7 +79,8 @@ def check(run: Run) -> Iterator[Finding]:
                 Basis.DERIVED,
                 Evidence(worst, names=row.names),
                 (
-                    f"Give each of the {count(len(worst), 'device')} a NIC on its own PCIe switch (NCCL_IB_HCA).",
+                    f"Give each of the {count(len(worst), 'device')} a NIC on its own PCIe switch.",
+                    NAMED,
                     "Exchange inside the node first, so that fewer bytes leave it.",
                 ),
                 cost_ns=round(row.exposed_ns * (1 - 1 / per_nic)),

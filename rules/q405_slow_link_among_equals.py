@@ -11,7 +11,8 @@ Replicas that share the load wait for the slowest, and a request that lands ther
 
 ## What to do
 
-1. Look for errors and downgraded links on those devices (`nvidia-smi nvlink -e`, `ibstat`, PCIe width in `lspci -vv`).
+1. Look for errors and downgraded links on those devices (`nvidia-smi nvlink -e`, `amd-smi xgmi -m`,
+   `hccn_tool -i N -stat -g`, `ibstat`, PCIe width in `lspci -vv`).
 2. Swap the ranks of two groups: a slow link stays with the devices, a slow workload moves with the ranks.
 
 ## When it is wrong
@@ -28,6 +29,7 @@ from collections.abc import Iterator
 from statistics import median
 
 from analyzer.errors import MissingEvidenceError
+from analyzer.measures.advice.shared import LINK_ERRORS
 from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.links import LinkUse, links
 from analyzer.measures.traffic import Traffic, traffic
@@ -93,7 +95,7 @@ def _odd(rows: list[tuple[Traffic, LinkUse]], window_ns: int) -> Iterator[Findin
             Basis.DERIVED,
             Evidence(use.ranks, names=row.names),
             (
-                "Look for errors and downgraded links on these devices (nvidia-smi nvlink -e, ibstat, lspci -vv).",
+                LINK_ERRORS,
                 "Swap the ranks of two groups: a slow link stays with the devices.",
             ),
             cost_ns=cost_ns,

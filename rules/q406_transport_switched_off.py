@@ -32,6 +32,7 @@ from analyzer.measures.traffic import traffic
 from analyzer.model.run import Run
 from analyzer.model.topology import NETWORK, PEER
 from analyzer.rule import Example, rule
+from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import ranks, share
 
@@ -41,13 +42,13 @@ ON = ("1", "true", "TRUE", "y", "Y")
 SWITCHES = {
     NETWORK: {
         "NCCL_IB_DISABLE": ON,
-        "RCCL_IB_DISABLE": ON,
         "NCCL_NET": ("Socket", "socket"),
         "NCCL_NET_GDR_LEVEL": ("0", "LOC"),
     },
     PEER: {"NCCL_P2P_DISABLE": ON, "NCCL_P2P_LEVEL": ("0", "LOC")},
 }
 """Rung → variables that switch off its fastest transport → the values that do."""
+START_UP = Advice("Read the library's lines at start-up: NCCL_DEBUG=INFO.")
 INSTEAD = {NETWORK: "RDMA", PEER: "peer access"}
 
 
@@ -95,7 +96,8 @@ def check(run: Run) -> Iterator[Finding]:
                 Basis.DERIVED,
                 Evidence(use.ranks, names=(*switched, *row.names)),
                 (
-                    f"Unset {switched[0].partition('=')[0]} and read NCCL's lines at start-up (NCCL_DEBUG=INFO).",
+                    "Unset the variable.",
+                    START_UP,
                     "Where it works around a fault, repair that instead.",
                 ),
                 cost_ns=row.exposed_ns,

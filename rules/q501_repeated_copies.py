@@ -13,8 +13,8 @@ once if it stays, and every step if it is sent again.
 ## What to do
 
 1. Keep the tensor on the device and send only what changed.
-2. If these are offloaded weights, free memory for them (vLLM: lower `--cpu-offload-gb`, quantize, raise the
-   tensor-parallel degree).
+2. If these are offloaded weights, free memory for them (vLLM and SGLang: lower `--cpu-offload-gb`, quantize,
+   raise the tensor-parallel degree).
 3. If these are KV blocks, see `Q204`.
 
 ## When it is wrong
@@ -34,10 +34,16 @@ from analyzer.errors import MissingEvidenceError
 from analyzer.model.events import ABSENT
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import size
 
 REPEATS = 8
+ROOM = (
+    Advice("If these are offloaded weights, make room for them: lower --cpu-offload-gb.", engines=("vllm",)),
+    Advice("If these are offloaded weights, make room for them: lower --cpu-offload-gb.", engines=("sglang",)),
+    "If these are offloaded weights, make room for them.",
+)
 NOTABLE_BYTES = 8 << 20
 """Inputs of a decode step are some kilobytes; eight steps of them stay far below this."""
 
@@ -68,7 +74,7 @@ def check(run: Run) -> Iterator[Finding]:
             Evidence((trace.rank,), names=tuple(dict.fromkeys(chosen.name.tolist()))),
             (
                 "Keep the tensor on the device and send what changed.",
-                "If these are offloaded weights, make room for them.",
+                ROOM,
             ),
             cost_ns=time_ns,
             cost_share=time_ns / window_ns,

@@ -12,7 +12,7 @@ cache, it costs nothing.
 
 ## What to do
 
-1. Switch prefix caching on (vLLM: `--enable-prefix-caching`, the default; SGLang: not `--disable-radix-cache`).
+1. Leave prefix caching on, the default (vLLM: no `--no-enable-prefix-caching`; SGLang: no `--disable-radix-cache`).
 2. Send requests with a common prefix to the replica that holds it (`shardscope routing` replays a request log).
 3. Put what varies (time, user) behind what is common in the prompt.
 
@@ -32,15 +32,23 @@ from collections.abc import Iterator
 import numpy as np
 
 from analyzer.errors import MissingEvidenceError
+from analyzer.measures.advice.fitting import fitting
+from analyzer.measures.advice.shared import DETAILED_STEPS, METRICS
 from analyzer.measures.reuse import counted_reuse
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.steps.steps import reused_tokens, steps
 from analyzer.units import count
 
 ENOUGH = 8
 """Prefill steps, or requests: fewer may all be first of their kind."""
+CACHING = (
+    Advice("Check that prefix caching is on: no --no-enable-prefix-caching.", engines=("vllm",)),
+    Advice("Check that prefix caching is on: no --disable-radix-cache.", engines=("sglang",)),
+    "Check that prefix caching is on.",
+)
 
 
 @rule(
@@ -72,7 +80,7 @@ def check(run: Run) -> Iterator[Finding]:
         Basis.MEASURED,
         Evidence(run.ranks),
         (
-            "Check that prefix caching is on (vLLM: --enable-prefix-caching, SGLang: no --disable-radix-cache).",
+            CACHING,
             "Route requests with a common prefix to one replica; `shardscope routing` replays a log.",
         ),
         locality=Locality.TEMPORAL,
@@ -92,7 +100,7 @@ def _by_counters(run: Run) -> str | None:
     if counted is None or not counted.queried_tokens:
         raise MissingEvidenceError(
             "no step states how many KV tokens it reused, and no metrics of the engine were scraped",
-            "start vLLM with --profiler-config.detailed_trace_annotation=true, or use `shardscope collect`",
+            "; ".join(fitting(run, (METRICS, DETAILED_STEPS))),
         )
     if counted.cached_tokens or counted.external_cached_tokens or (counted.requests or 0) < ENOUGH:
         return None

@@ -11,7 +11,8 @@ prefilled once more: work done twice, and a pause that its reader sees.
 
 ## What to do
 
-1. Give the KV cache room (vLLM: `--gpu-memory-utilization`, `--kv-cache-dtype fp8`; SGLang: `--mem-fraction-static`).
+1. Give the KV cache room (vLLM: `--gpu-memory-utilization`, `--kv-cache-dtype fp8`; SGLang: `--mem-fraction-static`,
+   `--kv-cache-dtype fp8_e4m3`).
 2. Admit fewer requests at a time (vLLM: `--max-num-seqs`; SGLang: `--max-running-requests`, or a higher
    `--schedule-conservativeness`).
 3. Shard the cache over more ranks, if the model has KV heads left to split.
@@ -29,14 +30,27 @@ vLLM, `vllm:num_preemptions`; SGLang, `sglang:num_retracted_requests_total`.
 from collections.abc import Iterator
 
 from analyzer.errors import MissingEvidenceError
+from analyzer.measures.advice.fitting import fitting
+from analyzer.measures.advice.shared import METRICS
 from analyzer.measures.reuse import counted_reuse
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import count, share
 
 GRAVE = 0.1
 """Preemptions a request: one request in ten pays its prefill twice."""
+ROOM = (
+    Advice("Give the KV cache room: --gpu-memory-utilization.", engines=("vllm",)),
+    Advice("Give the KV cache room: --mem-fraction-static.", engines=("sglang",)),
+    "Give the KV cache room.",
+)
+FEWER = (
+    Advice("Admit fewer requests at a time: --max-num-seqs.", engines=("vllm",)),
+    Advice("Admit fewer requests at a time: --max-running-requests.", engines=("sglang",)),
+    "Admit fewer requests at a time.",
+)
 
 
 @rule(
@@ -57,8 +71,7 @@ def check(run: Run) -> Iterator[Finding]:
     if counted is None:
         raise MissingEvidenceError(
             "no metrics of the engine were scraped",
-            "`shardscope collect vllm` or `sglang` scrapes them, or save /metrics before and after the load as "
-            "metrics_before.prom and metrics_after.prom beside the traces",
+            fitting(run, (METRICS,))[0],
         )
     if not counted.preemptions:
         return
@@ -70,8 +83,8 @@ def check(run: Run) -> Iterator[Finding]:
         Basis.MEASURED,
         Evidence(run.ranks),
         (
-            "Give the KV cache room (vLLM: --gpu-memory-utilization, SGLang: --mem-fraction-static).",
-            "Admit fewer requests at a time (vLLM: --max-num-seqs, SGLang: --max-running-requests).",
+            ROOM,
+            FEWER,
         ),
         locality=Locality.TEMPORAL,
     )

@@ -12,8 +12,8 @@ far is prefilled again, and the cache of two workers holds the same prefix.
 
 ## What to do
 
-1. Route by prefix (vllm-router: `--policy cache_aware`; SGLang's router: `--policy cache_aware`; llm-d and Dynamo: the
-   KV-aware scorer), or by session (`--policy consistent_hash`).
+1. Route by prefix (`--policy cache_aware`, the default of vllm-router and of SGLang's router; llm-d and Dynamo: the
+   KV-aware scorer), or by session (vllm-router: `--policy consistent_hash`).
 2. Save a request log and ask `shardscope routing LOG --workers N --capacity BLOCKS` what each policy would reach, and
    what balance it would cost.
 
@@ -33,11 +33,14 @@ from analyzer.errors import MissingEvidenceError
 from analyzer.measures.reuse import counted_reuse, routed
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import count, share
 
 BLIND = ("round_robin", "random", "power_of_two")
 """Policies of vllm-router and SGLang's router that know at most the load of a worker."""
+ROUTE = Advice("Route by prefix or session: --policy cache_aware, the default, or --policy consistent_hash.")
+"""Of vllm-router, whose counters these are, whichever engine it stands before."""
 SHARED, ENOUGH = 0.05, 0.9
 """Of prompt tokens: below the first the prompts may share nothing, above the second there is little left to find."""
 
@@ -86,7 +89,7 @@ def check(run: Run) -> Iterator[Finding]:
             Basis.MEASURED,
             Evidence(run.ranks, names=tuple(sorted(workers))),
             (
-                "Route by prefix or session: --policy cache_aware or consistent_hash.",
+                ROUTE,
                 "Replay a request log: shardscope routing LOG --workers N --capacity BLOCKS.",
             ),
             locality=Locality.TEMPORAL,

@@ -92,7 +92,7 @@ def check(run: Run) -> Iterator[Finding]:
         ),
         (
             "Send each layer's keys and values when the layer is done.",
-            "Use the fastest path between the two ranks, and FP8 keys and values.",
+            "Use the fastest path between the two ranks, and 8-bit keys and values.",
         ),
         cost_ns=cost_ns,
         cost_share=min(cost_ns / window_ns, 1.0),

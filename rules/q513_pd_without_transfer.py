@@ -10,7 +10,7 @@ Every prompt is computed by both engines. The machines of the prefill engine do 
 
 ## What to do
 
-1. Check the connector of both engines (`--kv-transfer-config`) and that each can reach the other's side channel.
+1. Check the connector of both engines (vLLM: `--kv-transfer-config`) and that each can reach the other's side channel.
 2. Let the router send the prompt to the prefill engine first and hand its `kv_transfer_params` on.
 3. Read the engines' logs for handshakes that failed.
 
@@ -28,7 +28,16 @@ from collections.abc import Iterator
 from analyzer.model.run import Run
 from analyzer.pd.pools import REMAINDER_TOKENS, ranks_of
 from analyzer.rule import Example, rule
+from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
+
+CONNECTOR = (
+    Advice(
+        "Check the connector of both engines (--kv-transfer-config), and that each reaches the other's side channel.",
+        engines=("vllm",),
+    ),
+    "Check the connector of both engines, and that each reaches the other's side channel.",
+)
 
 
 @rule(
@@ -66,7 +75,7 @@ def check(run: Run) -> Iterator[Finding]:
         Basis.MEASURED,
         Evidence(ranks, names=handover.carriers),
         (
-            "Check the connector of both engines and that each reaches the other's side channel.",
+            CONNECTOR,
             "Let the router hand the prefill engine's kv_transfer_params to the decode engine.",
         ),
         locality=Locality.TEMPORAL,

@@ -12,8 +12,9 @@ Every piece of memory that does not follow on the last needs a descriptor of its
 
 ## What to do
 
-1. Make the pieces larger: a larger block (`--block-size`), or a cache layout in which the layers of a block, or the
-   heads of a layer, lie together (vLLM: `VLLM_KV_CACHE_LAYOUT=HND`).
+1. Make the pieces larger: a larger block (vLLM: `--block-size`, if the backend takes it), or a cache layout in which
+   the heads of a layer lie together (vLLM: HND, which NixlConnector takes by itself from 0.10.1 on, unless
+   `VLLM_KV_CACHE_LAYOUT` says otherwise), or the layers of a block.
 2. Keep the tensor-parallel degree of both sides equal: unlike degrees cut blocks into heads.
 3. Send longer runs of blocks: prompts that fill neighbouring blocks need fewer.
 
@@ -32,8 +33,17 @@ from collections.abc import Iterator
 from analyzer.model.run import Run
 from analyzer.pd.verdict import transfer_bound
 from analyzer.rule import Example, rule
+from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Evidence, Finding, Locality, Severity
 from analyzer.units import count, rate, size
+
+LARGER = (
+    Advice(
+        "Use larger blocks (--block-size), or a cache layout whose pieces lie together.",
+        engines=("vllm",),
+    ),
+    "Use larger blocks, or a cache layout whose pieces lie together.",
+)
 
 
 @rule(
@@ -70,7 +80,7 @@ def check(run: Run) -> Iterator[Finding]:
         bound.basis,
         Evidence(run.ranks, names=run.workload.handover.carriers),
         (
-            "Use larger blocks, or a cache layout whose pieces lie together.",
+            LARGER,
             "Keep the tensor-parallel degree of both sides equal.",
         ),
         locality=Locality.SPATIAL,

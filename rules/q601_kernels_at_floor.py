@@ -29,10 +29,15 @@ from collections.abc import Iterator
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Severity
 from analyzer.units import share
 
 FLOOR_NS = 5_000
+FEWER = (
+    Advice("Raise the batch of a rank; more ranks only make it smaller.", phases=("training",)),
+    "Do not raise the degree; lower it, or raise the batch.",
+)
 NOTABLE = 0.5
 """Of compute time."""
 FEWEST = 100
@@ -60,5 +65,5 @@ def check(run: Run) -> Iterator[Finding]:
         Severity.INFO,
         Basis.MEASURED,
         Evidence(run.ranks),
-        ("Do not raise the degree; lower it, or raise the batch.", "Fuse small kernels before splitting."),
+        (FEWER, "Fuse small kernels before splitting."),
     )

@@ -11,9 +11,11 @@ only make the device idle longer.
 
 ## What to do
 
-1. Replay decode from CUDA graphs (vLLM: no `--enforce-eager`, `--compilation-config.cudagraph_mode=FULL_AND_PIECEWISE`;
-   SGLang: no `--disable-cuda-graph`, raise `--cuda-graph-max-bs`).
-2. Let scheduling run beside the device (vLLM: `--async-scheduling`; SGLang: no `--disable-overlap-schedule`).
+1. Replay decode from graphs, where it is eager (vLLM: no `--enforce-eager`; SGLang: `--cuda-graph-backend-decode` not
+   disabled and `--cuda-graph-max-bs-decode` no smaller than the batch, before 0.5.14 no `--disable-cuda-graph` and
+   `--cuda-graph-max-bs`).
+2. Let scheduling run beside the device (vLLM: `--async-scheduling`, from 0.14 on unless `--no-async-scheduling`;
+   SGLang: unless `--disable-overlap-schedule`).
 3. Give each rank's process cores of its own on the right NUMA node.
 
 ## When it is wrong
@@ -27,14 +29,23 @@ Launch correlation of the PyTorch profiler: what was launched inside an idle str
 
 from collections.abc import Iterator
 
+from analyzer.measures.advice.shared import GRAPHS
 from analyzer.measures.breakdown import breakdown
 from analyzer.measures.cost import cost, longest
 from analyzer.model.kind import Cause
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Severity
 from analyzer.units import share
 
+SCHEDULE = (
+    Advice(
+        "Let scheduling run beside the device: --async-scheduling.", engines=("vllm",), unless=("--async-scheduling",)
+    ),
+    Advice("Let scheduling run beside the device: do not pass --no-async-scheduling.", engines=("vllm",)),
+    Advice("Let scheduling run beside the device: do not pass --disable-overlap-schedule.", engines=("sglang",)),
+)
 NOTABLE = 0.15
 """Of the window; graph-replayed decode steps stay below a tenth."""
 
@@ -66,8 +77,9 @@ def check(run: Run) -> Iterator[Finding]:
         Basis.MEASURED,
         Evidence((worst.rank,), longest(worst.causes[Cause.HOST_LAUNCH])),
         (
-            "Replay decode from CUDA graphs: no --enforce-eager (vLLM), no --disable-cuda-graph (SGLang).",
-            "Let scheduling run beside the device (vLLM: --async-scheduling).",
+            GRAPHS,
+            SCHEDULE,
+            "Launch less from the host: fewer and larger kernels, no work of Python between them.",
         ),
         cost_ns=lost.time_ns,
         cost_share=lost.share,

@@ -14,6 +14,7 @@ compute, half the degree could be as fast on half the devices.
 
 1. Record the same load at half the degree and let `shardscope sweep` decide.
 2. Spend the freed devices on replicas: throughput per device rises even where latency does not.
+3. Data-parallel training: overlap gradients with the backward pass, and accumulate over more micro-batches.
 
 ## When it is wrong
 
@@ -29,12 +30,17 @@ Total = compute / n + communication(n): a step from n to n/2 gains as long as co
 from collections.abc import Iterator
 
 from analyzer.errors import MissingEvidenceError
+from analyzer.measures.advice.shared import ACCUMULATE, OVERLAP_GRADIENTS
 from analyzer.measures.cost import between_ranks, cost, mean_window_ns
 from analyzer.measures.skew import late_rank
 from analyzer.model.run import Run
 from analyzer.rule import Example, rule
+from analyzer.schema.advice import SHARDED, Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Severity
 from analyzer.units import share
+
+HALF = (*OVERLAP_GRADIENTS, "Record the same load at half the degree and compare: shardscope sweep.")
+REPLICAS = (ACCUMULATE, Advice("Spend the freed devices on replicas.", uses=SHARDED))
 
 
 @rule(
@@ -57,8 +63,8 @@ def check(run: Run) -> Iterator[Finding]:
         Basis.DERIVED,
         Evidence(run.ranks),
         (
-            "Record the same load at half the degree and compare: shardscope sweep.",
-            "Spend the freed devices on replicas.",
+            HALF,
+            REPLICAS,
         ),
         cost_ns=excess_ns,
         cost_share=excess_ns / window_ns,

@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT))
 import rules  # noqa: E402
 from analyzer import schema  # noqa: E402
 from analyzer.__main__ import shardscope  # noqa: E402
+from analyzer.measures.advice.flags import flags  # noqa: E402
 from analyzer.page import rule_page  # noqa: E402
 from analyzer.plugins import names, offers  # noqa: E402
 from analyzer.rule import Question  # noqa: E402
@@ -43,6 +44,26 @@ def rules_page():
         parts.append(f"\n{question.value}. {question.text}\n\n" + "\n".join(listed) + "\n")
     pages = (rule_page(rule).replace("\n## ", "\n### ").replace("# ", "## ", 1) for rule in known)
     return "".join(parts) + "\n" + "\n".join(pages)
+
+
+def flags_page():
+    head = "| flag | read by | since | until | devices | source |\n|---|---|---|---|---|---|\n"
+    rows = "".join(_flag_row(flag) for flag in flags())
+    told = (
+        "Flags, variables, commands and counters that advice and pages of rules name. `<=`: no older version was read. "
+        "Until: from that version on it is not named. From memory: no source was read for the whole row.\n\n"
+    )
+    return f"{GENERATED}# Flags\n\n{told}{head}{rows}"
+
+
+def _flag_row(flag):
+    endings = {"deprecated": flag.deprecated, "removed": flag.removed, "on by default": flag.default}
+    until = ", ".join(f"{version} {what}" for what, version in endings.items() if version)
+    until += f" ({flag.successor})" if flag.successor else ""
+    source = flag.source + ("; from memory" if flag.sure == "memory" else "")
+    name = f"`{flag.name}`" + (f"; needs {flag.needs}" if flag.needs else "")
+    cells = (name, flag.owner, flag.since or "any", until or "-", ", ".join(flag.makers) or "any", source)
+    return f"| {' | '.join(cells)} |\n"
 
 
 def cli_page():
@@ -171,6 +192,7 @@ def type_words(value):
 
 PAGES = {
     "docs/rules.md": rules_page,
+    "docs/flags.md": flags_page,
     "docs/cli.md": cli_page,
     "docs/report-schema.md": schema_page,
     "docs/map.md": map_page,

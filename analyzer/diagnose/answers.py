@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from analyzer.diagnose.crossing import crossing
 from analyzer.errors import MissingEvidenceError
+from analyzer.measures.advice.fitting import fitting
+from analyzer.measures.advice.shared import DETAILED_STEPS, METRICS, RECORD_SHAPES
 from analyzer.measures.cost import between_ranks, cost, exposed
 from analyzer.measures.moves import moves
 from analyzer.measures.reuse import counted_reuse, routed
@@ -117,7 +119,8 @@ def _communication(run: Run) -> PlainAnswer:
     listed = "; ".join(_call(row) for row in rows[:SHOWN])
     more = f"; and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
     lacking = any(row.message_bytes is None for row in rows)
-    cure = "message sizes: record eagerly with record_shapes (graph replays and custom kernels carry none)"
+    (record,) = fitting(run, (RECORD_SHAPES,))
+    cure = f"message sizes: {record} (graph replays and custom kernels carry none)"
     return PlainAnswer(f"{listed}{more}; {share(exposed)} of the window exposed", (cure,) if lacking else ())
 
 
@@ -136,9 +139,7 @@ def _reuse(run: Run) -> PlainAnswer:
     if not parts:
         raise MissingEvidenceError(
             "neither metrics of the engine nor its steps say what was found in the KV cache",
-            "`shardscope collect vllm` or `sglang` scrapes the metrics, or save /metrics before and after the load as "
-            "metrics_before.prom and metrics_after.prom beside the traces; vLLM's steps state it with "
-            "--profiler-config.detailed_trace_annotation=true",
+            "; ".join(fitting(run, (METRICS, DETAILED_STEPS))),
         )
     return PlainAnswer("; ".join(parts))
 

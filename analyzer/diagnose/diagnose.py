@@ -11,6 +11,7 @@ from analyzer.diagnose.ladder import ladder_rows, rank_rungs
 from analyzer.diagnose.tables import breakdown_tables, collective_rows, run_facts, scaling_facts, step_rows
 from analyzer.diagnose.waiting import waiting_table
 from analyzer.errors import MissingEvidenceError
+from analyzer.measures.advice.fitting import fitting
 from analyzer.measures.breakdown import breakdown
 from analyzer.measures.cost import cost
 from analyzer.measures.counts import KEY, counts
@@ -106,7 +107,7 @@ def _row(rule: Rule, finding: Finding, run: Run, steps: int) -> FindingRow:
             [[start - first_ns, end - first_ns] for start, end in evidence.spans_ns],
             list(evidence.names),
         ),
-        advice=list(finding.advice),
+        advice=list(fitting(run, finding.advice, evidence.ranks)),
         url=f"docs/rules.md#{rule.code.lower()}-{rule.name}",
         drawing=sketch.draw(run, *evidence.spans_ns[0]) if evidence.spans_ns else "",
     )

@@ -8,6 +8,7 @@ from analyzer.diagnose.bounds import bound_rows
 from analyzer.diagnose.link import link_row
 from analyzer.errors import MissingEvidenceError
 from analyzer.matching.clock import clock
+from analyzer.measures.advice.fitting import fitting
 from analyzer.measures.breakdown import Breakdown, breakdown
 from analyzer.measures.experts.load import expert_loads
 from analyzer.measures.links import links
@@ -229,7 +230,7 @@ def scaling_facts(run: Run) -> ScalingFacts:
                 lost_ns=row.lost_ns,
                 exchange_ns=row.exchange_ns,
                 sentence=row.sentence,
-                advice=list(row.load.advice),
+                advice=list(fitting(run, row.load.advice, row.ranks)),
                 basis=row.basis.value,
             )
             for row in expert_loads(run)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from analyzer.schema.advice import Suggestion
+
 
 class Severity(str, Enum):
     """How bad."""
@@ -60,7 +62,8 @@ class Finding:
         severity: how bad.
         basis: how sure.
         evidence: where to look.
-        advice: what to do, in terms of real settings; the first is the one to try first.
+        advice: what to do, in terms of real settings and with the conditions under which; the first is the one to try
+            first. One at least holds in every run.
         cost_ns: time that at most could be recovered, in the rank's whole window; None where it cannot be told.
         cost_share: the same as a share of that window, 0 to 1.
         locality: the form of locality lost, None where the finding is not about one.
@@ -70,7 +73,7 @@ class Finding:
     severity: Severity
     basis: Basis
     evidence: Evidence
-    advice: tuple[str, ...]
+    advice: tuple[Suggestion, ...]
     cost_ns: int | None = None
     cost_share: float | None = None
     locality: Locality | None = None

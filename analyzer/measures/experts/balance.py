@@ -10,6 +10,7 @@ from enum import Enum
 import numpy as np
 
 from analyzer.errors import UsageError
+from analyzer.schema.advice import Advice, Suggestion
 from analyzer.stats.arrays import Floats, Integers
 from analyzer.stats.tests import chi_squared_tail
 
@@ -17,6 +18,22 @@ NEGLIGIBLE = 1.05
 """Fullest rank over the mean, below which no placement is worth its cost."""
 CHANCE = 1e-3
 """Probability that random routing looks as uneven, below which skew is named."""
+
+REBALANCE = (
+    Advice(
+        "Rebalance with redundant experts: --enable-eplb.",
+        engines=("vllm",),
+        layout=("experts",),
+        unless=("--enable-eplb",),
+    ),
+    Advice(
+        "Rebalance with redundant experts: --enable-eplb.",
+        engines=("sglang",),
+        layout=("experts",),
+        unless=("--enable-eplb",),
+    ),
+    "Rebalance with redundant experts.",
+)
 
 
 class ImbalanceCause(str, Enum):
@@ -44,11 +61,11 @@ class RankLoad:
     cause: ImbalanceCause
 
     @property
-    def advice(self) -> tuple[str, ...]:
+    def advice(self) -> tuple[Suggestion, ...]:
         """What to do, in terms of the engines' settings."""
         if self.cause is ImbalanceCause.SKEW:
             return (
-                "Rebalance with redundant experts (vLLM --enable-eplb, SGLang --enable-eplb).",
+                REBALANCE,
                 "Measure with real prompts: random tokens understate skew.",
             )
         if self.cause is ImbalanceCause.NOISE:
