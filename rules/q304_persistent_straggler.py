@@ -48,7 +48,10 @@ _DOES = {
     "compute": "computes",
     "movement": "copies",
     "stream": "waits for another stream",
+    "unrecorded": "has work launched and runs nothing that is recorded",
 }
+_DEVICE = (CLOCKS, "Swap its device: if the lateness moves with it, it is the hardware, else the work.")
+_SHARED = ("See which other processes use its device; without any, records were lost: record a shorter window.",)
 
 
 @rule(
@@ -84,6 +87,7 @@ def check(run: Run) -> Iterator[Finding]:
             continue
         reason = next(iter(late.reasons), None)
         does = f"; before, it {_DOES[reason.doing]} {duration(reason.excess_ns)} longer" if reason else ""
+        does_nothing = reason is not None and reason.doing == "unrecorded"
         kernel = f" ({reason.name})" if reason and reason.name else ""
         yield Finding(
             f"rank {late.rank} is last in {share(late.last_share)} of {late.calls:,} collectives of ranks "
@@ -91,10 +95,7 @@ def check(run: Run) -> Iterator[Finding]:
             Severity.WARNING,
             Basis.MEASURED,
             Evidence((late.rank,), names=tuple(late_reason.name for late_reason in late.reasons if late_reason.name)),
-            (
-                CLOCKS,
-                "Swap its device: if the lateness moves with it, it is the hardware, else the work.",
-            ),
+            _SHARED if does_nothing else _DEVICE,
             cost_ns=lost_ns,
             cost_share=lost_ns / window_ns,
             locality=Locality.DEVICE,

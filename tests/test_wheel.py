@@ -32,6 +32,11 @@ def test_the_wheel_works_where_there_is_no_checkout(tmp_path):
     assert "0.1.0" in version.stdout
     sample = ROOT / "sample_traces" / "drawn" / "tp2"
     report = subprocess.run(
-        [command, "diagnose", sample], cwd=tmp_path, env=CLEAN, capture_output=True, text=True, check=True
+        [command, "diagnose", sample, "--format", "json"],
+        cwd=tmp_path,
+        env=CLEAN,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert json.loads(report.stdout)["run"]["layout"] == {"tp": 2, "source": "declared"}

@@ -10,6 +10,7 @@ from analyzer.cli.progress import progress
 from analyzer.diagnose.diagnose import diagnose
 from analyzer.errors import UsageError
 from analyzer.ingest.load import load
+from analyzer.measures.window import windowed
 from analyzer.model.run import Run
 from analyzer.render.safe import safe
 from analyzer.rule import Rule
@@ -22,7 +23,7 @@ _HEAD_BYTES = 256
 
 
 def run_of(*places: str | Path) -> Run:
-    """The traces at one or several places that belong together: directories, files or globs.
+    """The traces at one or several places that belong together, within their window: directories, files or globs.
 
     Raises:
         UsageError: a saved report, or a CSV of points, in place of traces.
@@ -35,7 +36,7 @@ def run_of(*places: str | Path) -> Run:
         if is_table(place):
             raise UsageError(f"{place} is a table of measured points, which only sweep reads; name traces")
     with progress("Reading traces") as advance:
-        return load(*places, advance=lambda done, whole: advance("Reading traces", done, whole))
+        return windowed(load(*places, advance=lambda done, whole: advance("Reading traces", done, whole)))
 
 
 def runs_of(paths: Sequence[Path]) -> dict[Path, Run]:

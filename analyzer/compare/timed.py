@@ -15,7 +15,7 @@ from analyzer.schema.report import Report
 from analyzer.stats.tests import benjamini_hochberg, mann_whitney
 
 TERMS = ("compute", "communication", "movement", "sync")
-CAUSES = ("peer_wait", "host_sync", "host_launch", "stream_wait", "queue", "unknown")
+CAUSES = ("peer_wait", "host_sync", "host_launch", "stream_wait", "queue", "unrecorded", "unknown")
 
 FALSE_SHARE = 0.10
 """Share of the rows called different that may be so by chance (Benjamini and Hochberg)."""

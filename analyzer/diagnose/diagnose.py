@@ -15,6 +15,7 @@ from analyzer.measures.advice.fitting import fitting
 from analyzer.measures.breakdown import breakdown
 from analyzer.measures.cost import cost
 from analyzer.measures.counts import KEY, counts
+from analyzer.measures.window import windowed
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.rule import Question, Rule
@@ -37,6 +38,7 @@ def diagnose(run: Run, rules: Iterable[Rule]) -> Report:
         run: at least one trace with at least one activity.
         rules: in any order.
     """
+    run = windowed(run)
     outcomes, rule_findings = _ask_all(run, rules)
     rule_findings.sort(key=lambda pair: (-(pair[1].cost_share or 0.0), pair[0].code))
     steps = max((row.count for row in step_rows(run)), default=0)

@@ -142,6 +142,7 @@ def _rank_row(rank_times: Breakdown) -> RankBreakdown:
             stream_wait_ns=causes[Cause.STREAM_WAIT].total_ns,
             queue_ns=causes[Cause.QUEUE].total_ns,
             unknown_ns=causes[Cause.UNKNOWN].total_ns,
+            unrecorded_ns=causes[Cause.UNRECORDED].total_ns,
         ),
         subclasses=subclasses,
         unclassified_ns=rank_times.unclassified_ns,

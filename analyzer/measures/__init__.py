@@ -12,6 +12,7 @@ Which function makes which number, by the words on the screen and the field of t
     idle: host blocked in a sync call  breakdown.per_rank.sync_causes.host_sync_ns    measures.causes:causes
     idle: waiting on the device        breakdown.per_rank.sync_causes.stream_wait_ns  measures.causes:causes
     idle: between steps                breakdown.per_rank.sync_causes.queue_ns        measures.causes:causes
+    idle: nothing recorded             breakdown.per_rank.sync_causes.unrecorded_ns   measures.causes:causes
     idle: unknown                      breakdown.per_rank.sync_causes.unknown_ns      measures.causes:causes
     hidden under compute: comm.        breakdown.per_rank.hidden.communication_ns     measures.breakdown:breakdown
     fused                              breakdown.per_rank.fused_ns                    measures.breakdown:breakdown

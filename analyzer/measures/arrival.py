@@ -26,9 +26,10 @@ DOING: dict[str, Callable[[Breakdown], Callable[[Integers, Integers], Integers]]
     "launch": lambda rank_split: rank_split.causes[Cause.HOST_LAUNCH].within,
     "blocked": lambda rank_split: rank_split.causes[Cause.HOST_SYNC].within,
     "stream": lambda rank_split: rank_split.causes[Cause.STREAM_WAIT].within,
+    "unrecorded": lambda rank_split: rank_split.causes[Cause.UNRECORDED].within,
 }
-"""What a rank can do between two collectives: compute, copy, wait for its host to launch or to be unblocked, or wait
-for another stream, an event or a dependency."""
+"""What a rank can do between two collectives: compute, copy, wait for its host to launch or to be unblocked, wait for
+another stream, an event or a dependency, or nothing that is recorded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 Each idle stretch ends where the next activity starts. If that activity was launched inside the stretch, the time before
 the launch is the host's: it was blocked in a synchronizing call, or between steps, or had not got there yet. If it
 was launched before, the stretch is the device's own: another stream, an event, the queue, a dependency inside a graph.
+Where it is longer than any queue takes and nothing that is recorded holds the activity back, something ran that is not
+recorded: another process on the device, or work whose records were lost.
 """
 
 from __future__ import annotations
@@ -23,6 +25,16 @@ from analyzer.steps.steps import working_annotations
 LAUNCH_LATENCY_NS = 10_000
 """From the end of a launch call to its kernel's start on an idle device: 4 to 10 µs. Beyond it the kernel waits."""
 
+DISPATCH_NS = 100_000
+"""From launch to start on a device that runs nothing, at most: of 64 recorded devices the slowest takes 86 µs (MI300X,
+a GEMM behind a GEMM), all but six less than 50 µs. Time slices of a shared device last 1 to 3 ms."""
+
+HOLDS_BACK = re.compile(
+    r"^(cuda|hip|cu)StreamWait(Event|Value)|^(cuda|hip|cu)LaunchHostFunc|^(cuda|hip|cu)StreamAddCallback"
+    r"|^(cu|hip)StreamBatchMemOp|^aclrt(StreamWaitEvent|LaunchCallback)|^cnrtQueueWaitNotifier|^cnrtInvokeHostFunc"
+)
+"""Calls after which a stream waits for an event, for a host function, or for a value that a peer writes."""
+
 BLOCKING_CALL = re.compile(
     r"^(cuda|hip)(Stream|Event|Device)Synchronize|^cuCtxSynchronize|^cu(Stream|Event)Synchronize"
     r"|^(cuda|hip)Memcpy$|^hipMemcpyWithStream|^(cuda|hip)(Malloc|Free|HostAlloc|MallocHost|HostMalloc)$"
@@ -41,6 +53,7 @@ class _Gaps:
         thread: int64[m], which launched.
         known: bool[m], a launch call is recorded.
         same_launch: bool[m], the activity before came from the same launch (a graph).
+        activity: int64[m], row of what ended each.
     """
 
     start_ns: Integers
@@ -50,6 +63,7 @@ class _Gaps:
     thread: Integers
     known: Mask
     same_launch: Mask
+    activity: Integers
 
 
 def causes(trace: Trace, idle: Intervals) -> dict[Cause, Intervals]:
@@ -61,7 +75,9 @@ def causes(trace: Trace, idle: Intervals) -> dict[Cause, Intervals]:
     own_launch = gaps.known & ~gaps.same_launch
     unlaunched_until = np.clip(gaps.launch_ns, gaps.start_ns, gaps.end_ns)
     launching_until = np.clip(gaps.launched_ns + LAUNCH_LATENCY_NS, unlaunched_until, gaps.end_ns)
-    device = Intervals.from_arrays(launching_until[own_launch], gaps.end_ns[own_launch]) | Intervals.from_arrays(
+    lost = own_launch & _unexplained(trace, gaps)
+    queued = own_launch & ~lost
+    device = Intervals.from_arrays(launching_until[queued], gaps.end_ns[queued]) | Intervals.from_arrays(
         gaps.start_ns[gaps.same_launch], gaps.end_ns[gaps.same_launch]
     )
     launching = Intervals.from_arrays(unlaunched_until[own_launch], launching_until[own_launch])
@@ -72,8 +88,42 @@ def causes(trace: Trace, idle: Intervals) -> dict[Cause, Intervals]:
         Cause.HOST_LAUNCH: launching | late,
         Cause.STREAM_WAIT: device | waiting_entries,
         Cause.QUEUE: between,
+        Cause.UNRECORDED: Intervals.from_arrays(launching_until[lost], gaps.end_ns[lost]),
         Cause.UNKNOWN: unknown,
     }
+
+
+def _unexplained(trace: Trace, gaps: _Gaps) -> Mask:
+    """bool[m]: stretches whose activity was launched longer ago than a queue takes, with no wait recorded before it.
+
+    The device runs nothing, so that no stream of it can be what the activity waits for. A wait that was put on its
+    stream is recorded between the launch of the stream's activity before and its own, on the thread that launched.
+    """
+    late = gaps.known & (gaps.end_ns - np.maximum(gaps.launched_ns, gaps.start_ns) > DISPATCH_NS)
+    rows = np.flatnonzero(late)
+    holding = trace.calls.take(trace.calls.name.where(lambda name: HOLDS_BACK.search(name) is not None))
+    if rows.size == 0 or len(holding) == 0:
+        return late
+    since = _launch_before(trace)[gaps.activity[rows]]
+    held = np.zeros(rows.size, np.bool_)
+    for thread in np.unique(gaps.thread[rows]):
+        begins = holding.start_ns[holding.lane == thread]
+        latest = np.searchsorted(begins, gaps.launch_ns[rows], side="right")
+        held |= (gaps.thread[rows] == thread) & (latest > np.searchsorted(begins, since, side="left"))
+    late[rows[held]] = False
+    return late
+
+
+def _launch_before(trace: Trace) -> Integers:
+    """int64[m]: when the activity before each on its stream was launched; long ago where none is known."""
+    work, call_of = trace.activities, launch_rows(trace)
+    launched = np.where(call_of == ABSENT, np.iinfo(np.int64).min, _at(trace.calls.start_ns, call_of))
+    order = np.lexsort((work.start_ns, work.lane, work.process))
+    process, lane = work.process[order], work.lane[order]
+    follows = (process[1:] == process[:-1]) & (lane[1:] == lane[:-1])
+    before = np.full(len(work), np.iinfo(np.int64).min)
+    before[order[1:]] = np.where(follows, launched[order[:-1]], before[order[1:]])
+    return before
 
 
 def _host_side(
@@ -95,7 +145,7 @@ def _host_side(
 
 
 def _gaps(trace: Trace, idle: Intervals) -> _Gaps:
-    working = trace.activities.kind != Kind.SYNC
+    working = np.flatnonzero(trace.activities.kind != Kind.SYNC)
     work, call_of = trace.activities.take(working), launch_rows(trace)[working]
     following = np.minimum(np.searchsorted(work.start_ns, idle.end_ns), max(len(work) - 1, 0))
     previous = np.maximum(following - 1, 0)
@@ -111,6 +161,7 @@ def _gaps(trace: Trace, idle: Intervals) -> _Gaps:
         thread=np.where(known, _at(trace.calls.lane, call), ABSENT),
         known=known,
         same_launch=known & linked & (correlation[following] == correlation[previous]),
+        activity=working[following] if len(work) else following,
     )
 
 
@@ -132,5 +183,6 @@ def _without_device(trace: Trace, idle: Intervals) -> dict[Cause, Intervals]:
         Cause.HOST_LAUNCH: inside,
         Cause.STREAM_WAIT: Intervals.empty(),
         Cause.QUEUE: outside if known else Intervals.empty(),
+        Cause.UNRECORDED: Intervals.empty(),
         Cause.UNKNOWN: Intervals.empty() if known else outside,
     }

@@ -25,4 +25,5 @@ class Cause(str, Enum):
     HOST_LAUNCH = "host_launch"
     STREAM_WAIT = "stream_wait"
     QUEUE = "queue"
+    UNRECORDED = "unrecorded"
     UNKNOWN = "unknown"

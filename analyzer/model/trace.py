@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from analyzer.intervals import Intervals
-from analyzer.model.events import Activities, Events, Labels
+from analyzer.model.events import ABSENT, Activities, Events, Labels
 from analyzer.stats.arrays import Integers
 
 
@@ -64,6 +64,31 @@ class CollectiveRecords:
 
     def __len__(self) -> int:
         return int(self.activity.size)
+
+    def kept(self, rows: Integers, of: int) -> CollectiveRecords:
+        """Metadata of those whose activities are kept, with their new rows.
+
+        Args:
+            rows: int64, the activities that are kept, ascending.
+            of: how many there were.
+        """
+        new = np.full(of, ABSENT, np.int64)
+        new[rows] = np.arange(rows.size)
+        stays = new[self.activity] != ABSENT
+        return CollectiveRecords(
+            new[self.activity][stays],
+            self.operation.take(stays),
+            self.group.take(stays),
+            self.description.take(stays),
+            self.members.take(stays),
+            self.group_size[stays],
+            self.dtype.take(stays),
+            self.in_bytes[stays],
+            self.out_bytes[stays],
+            self.sequence[stays],
+            self.peer[stays],
+            self.splits.take(stays),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +149,7 @@ class Trace:
         annotations: named ranges on the host (`execute_context_…`, `ProfilerStep#3`, `step[DECODE bs=8]`, …).
         collectives: metadata of collective activities.
         notes: what reading found.
+        is_cut: work at its ends that does not belong to the window was taken out.
     """
 
     rank: int
@@ -134,6 +160,7 @@ class Trace:
     annotations: Events
     collectives: CollectiveRecords
     notes: tuple[Note, ...] = ()
+    is_cut: bool = False
 
     @property
     def window(self) -> Intervals:

@@ -16,6 +16,7 @@ CAUSES = {
     "host_sync_ns": "host blocked in a sync call",
     "stream_wait_ns": "waiting on the device",
     "queue_ns": "between steps",
+    "unrecorded_ns": "nothing recorded: another process, or lost records",
     "unknown_ns": "unknown",
 }
 """Cause of idle time → what the device was doing."""
@@ -25,6 +26,7 @@ DOING = {
     "launch": "waits for its host's launches",
     "blocked": "waits for a blocked host",
     "stream": "waits on the device",
+    "unrecorded": "runs nothing that is recorded (another process, or lost records)",
 }
 """What a late rank does longer than the others → in a sentence."""
 CERTAIN = 0.0001

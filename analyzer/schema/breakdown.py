@@ -15,7 +15,18 @@ class Hidden:
 
 @dataclass(frozen=True, slots=True)
 class SyncCauses:
-    """Why the device did nothing; the sum is `sync_ns`."""
+    """Why the device did nothing; the sum is `sync_ns`.
+
+    Attributes:
+        peer_wait_ns: inside a collective, before the last participant arrived.
+        host_sync_ns: the host was blocked in a synchronizing call.
+        host_launch_ns: the next activity was not launched yet.
+        stream_wait_ns: launched, and it waited for an event, a host function, a dependency in a graph, or its turn.
+        queue_ns: between steps.
+        unknown_ns: no launch is recorded.
+        unrecorded_ns: launched, nothing recorded runs and nothing recorded holds it back: another process on the
+            device, or lost records. 0 in reports that were made before it was told apart from `stream_wait_ns`.
+    """
 
     peer_wait_ns: int
     host_sync_ns: int
@@ -23,6 +34,7 @@ class SyncCauses:
     stream_wait_ns: int
     queue_ns: int
     unknown_ns: int
+    unrecorded_ns: int = 0
 
     @property
     def by_cause(self) -> dict[str, int]:
@@ -33,6 +45,7 @@ class SyncCauses:
             "host_launch": self.host_launch_ns,
             "stream_wait": self.stream_wait_ns,
             "queue": self.queue_ns,
+            "unrecorded": self.unrecorded_ns,
             "unknown": self.unknown_ns,
         }
 

@@ -46,7 +46,7 @@ class LateReason:
     """What a late rank does longer than the others before it comes.
 
     Attributes:
-        doing: compute, movement, launch, blocked or stream.
+        doing: compute, movement, launch, blocked, stream or unrecorded.
         name: the kernel or the blocking call, "" for all of its sort together.
         work: subclass of the kernel (gemm, attention, moe_gemm, …), "" for calls and for all together.
         excess_ns: longer than the mean of the others, mean a call.

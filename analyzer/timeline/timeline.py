@@ -30,6 +30,7 @@ _CAUSES = {
     Cause.HOST_SYNC: "host blocked in a sync call",
     Cause.STREAM_WAIT: "waiting on the device",
     Cause.QUEUE: "between steps",
+    Cause.UNRECORDED: "nothing recorded: another process, or lost records",
     Cause.UNKNOWN: "unknown",
 }
 _TRACKS = {Kind.COMPUTE: "compute", Kind.COMMUNICATION: "communication", Kind.MOVEMENT: "movement", Kind.SYNC: "idle"}

@@ -134,6 +134,7 @@ def _idle(members: list[_Member], count: int) -> Iterator[ClassTime]:
         (Cause.HOST_SYNC, ScalingBehavior.HOST),
         (Cause.STREAM_WAIT, ScalingBehavior.REPLICATED),
         (Cause.QUEUE, ScalingBehavior.REPLICATED),
+        (Cause.UNRECORDED, ScalingBehavior.UNKNOWN),
         (Cause.UNKNOWN, ScalingBehavior.UNKNOWN),
     ):
         total_ns = sum(_within(member, member.rank_split.causes[cause]) for member in members)
