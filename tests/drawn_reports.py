@@ -71,7 +71,7 @@ def hostile_report():
     """A report in which every free string, a kernel's name among them, carries what would act if it were let."""
     found = report_of("tp")
     plain = msgspec.to_builtins(found)
-    chosen = {"verdict", "severity", "basis", "outcome", "bound", "band"}
+    chosen = {"verdict", "severity", "basis", "outcome", "bound", "band", "sure"}
 
     def poisoned(value, key="", *, top=False):
         if isinstance(value, str):

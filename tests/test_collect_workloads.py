@@ -152,7 +152,8 @@ def test_a_tensor_parallel_step_has_two_all_reduces_a_layer_and_one_for_the_embe
 def test_the_manifest_says_what_ran(tp2):
     said = manifest(tp2)
     assert said["complete"] is True
-    assert (said["engine"], said["workload"]) == ("torch", "tp")
+    assert (said["engine"], said["workload"]["name"], said["workload"]["work"]) == ("torch", "tp", "inference")
+    assert said["workload"]["cores"] >= 1
     assert said["layout"] == {"world_size": 2, "tp": 2, "pp": 1, "dp": 1, "ep": 1, "cp": 1, "dcp": 1}
     assert said["groups"] == {"tp": [[0, 1]]}
     assert said["model"]["num_key_value_heads"] == 4

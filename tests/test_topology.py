@@ -61,6 +61,7 @@ def test_the_only_host_with_a_device_for_every_rank_holds_all_ranks(tmp_path):
         links={(0, 1): "SYS"},
         nics_of={0: ("mlx5_0",), 1: ("mlx5_1",)},
         numa_of={0: 0, 1: 1},
+        cores_of={"alpha": 12},
     )
     assert topology.rung((0, 1)) == "socket"
 

@@ -18,6 +18,7 @@ from analyzer.measures.skew import group_waiting
 from analyzer.measures.stages import stages
 from analyzer.measures.traffic import traffic
 from analyzer.measures.waits import waits
+from analyzer.measures.workload import workload
 from analyzer.model.kind import Cause, Kind
 from analyzer.model.run import Run
 from analyzer.schema.bounds import ExpertRow, ScalingFacts, StageRow
@@ -38,13 +39,14 @@ def run_facts(run: Run) -> RunFacts:
     """What was read, with the warnings that go before any figure."""
     origins = [trace.origin for trace in run.traces]
     nodes = set(run.topology.node_of.values())
+    sort = workload(run)
     return RunFacts(
         label=run.label,
         ranks=list(run.ranks),
         world_size=run.layout.world_size,
         layout={**run.layout.sizes, "source": run.layout.source.value},
         layout_evidence=dict(run.layout.evidence),
-        engine=run.workload.engine,
+        engine=sort.engine.value,
         role=run.workload.role,
         devices=sorted({origin.device_name or origin.device for origin in origins}),
         nodes=len(nodes) or None,
@@ -56,6 +58,7 @@ def run_facts(run: Run) -> RunFacts:
         model=dict(run.workload.model),
         reference=dict(run.workload.reference),
         memory=_memory(run),
+        workload=sort,
     )
 
 

@@ -3,6 +3,7 @@
 Every key may be absent; keys that are not listed here are ignored.
 
     {"schema": 1, "engine": "vllm", "role": "decode", "roles": {"0": "prefill", "1": "decode"},
+     "workload": {"work": "serving", "engine": "vllm", "phase": "decode", "cores": 64},
      "layout": {"tp": 2}, "groups": {"tp": [[0, 1]]}, "topology": {"nodes": {"0": "host-a", "1": "host-a"}},
      "model": {"hidden_size": 4096, …}, "versions": {…}, "settings": {…}, "reference": {…},
      "memory": {"preemptions": 0, "kv_use": 0.85}, "prefix_cache": {"queried_tokens": 900, "cached_tokens": 400},
@@ -38,10 +39,18 @@ class _Metrics(msgspec.Struct):
     change: dict[str, float] = {}
 
 
+class _Sort(msgspec.Struct):
+    work: str = ""
+    engine: str = ""
+    phase: str = ""
+    cores: int | None = None
+
+
 class _File(msgspec.Struct):
     schema: int = SCHEMA
     complete: bool = True
     engine: str = "unknown"
+    workload: _Sort | str = ""
     role: str = ""
     roles: dict[str, str] = {}
     layout: dict[str, int] = {}
@@ -107,9 +116,19 @@ def read_manifest(path: Path) -> Manifest:
             tuple(held.expert_tokens),
             held.metrics.change,
             handover=handed,
+            declared=_declared(held),
+            cores=held.workload.cores if isinstance(held.workload, _Sort) else None,
         ),
         held.complete,
     )
+
+
+def _declared(held: _File) -> dict[str, str]:
+    """What sort of run it is; before there was an object for it, `workload` was the name of a collector's workload."""
+    sort = held.workload if isinstance(held.workload, _Sort) else _Sort()
+    engine = sort.engine or (held.engine if held.engine != "unknown" else "")
+    stated = {"work": sort.work, "engine": engine, "phase": sort.phase, "role": held.role}
+    return {fact: value for fact, value in stated.items() if value}
 
 
 def _layout(held: _File, path: Path) -> Layout | None:

@@ -111,6 +111,7 @@ def read_topology(path: Path, traces: tuple[Trace, ...], known: Topology) -> tup
         nics_of={place.rank: nics for place in placed if (nics := _nics(place))},
         numa_of={place.rank: numa for place in placed if (numa := _numa(place)) is not None},
         processes={rank: _process(held.hosts[host], process) for rank, (host, process) in processes.items()},
+        cores_of={name: cores for name, host in held.hosts.items() if (cores := _cores(host))},
     )
     return topology, notes
 
@@ -217,6 +218,10 @@ def _nics(place: _Placed) -> tuple[str, ...]:
 def _numa(place: _Placed) -> int | None:
     own = _device_name(place.host, place.device)
     return next((device.numa_node for device in place.host.devices if device.name == own), None)
+
+
+def _cores(host: _Host) -> int:
+    return len({core for node in host.numa_nodes for core in _range(node.cpus)})
 
 
 def _process(host: _Host, process: _Process) -> Process:

@@ -37,4 +37,5 @@ Which function makes which number, by the words on the screen and the field of t
     experts: imbalance                 scaling.experts.imbalance                      measures.experts.balance:imbalance
     reused tokens                      run.memory                                     measures.reuse:counted_reuse
     launches and activities a step     extra                                          measures.counts:counts
+    work, phase, replay                run.workload                                   measures.workload:workload
 """

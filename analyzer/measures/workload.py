@@ -1,21 +1,31 @@
-"""What sort of run it is: work, engine, device maker, replay, phases, roles, use of groups."""
+"""What sort of run it is: work, engine, device maker, replay, phases, roles, use of groups, cores."""
 
 from __future__ import annotations
 
+from analyzer.measures.sorts.engines import engine
+from analyzer.measures.sorts.makers import maker
+from analyzer.measures.sorts.phases import rank_facts
+from analyzer.measures.sorts.replay import replay
+from analyzer.measures.sorts.uses import group_uses
+from analyzer.measures.sorts.works import work
 from analyzer.model.run import Run
 from analyzer.once import once
-from analyzer.schema.workload import UNKNOWN, Fact, WorkloadFacts
-
-_MAKERS = {"cuda": "nvidia", "rocm": "amd", "npu": "huawei", "xpu": "intel", "mtia": "meta", "mlu": "cambricon"}
-"""Kind of device as read → who makes it."""
+from analyzer.schema.workload import WorkloadFacts
 
 
 @once
 def workload(run: Run) -> WorkloadFacts:
     """What the traces, their sidecars and run.json tell of the run as a whole."""
-    kinds = {trace.origin.device for trace in run.traces}
-    makers = {_MAKERS.get(kind, "cpu") for kind in kinds}
-    maker = Fact(makers.pop(), f"{kinds.pop()} records", "certain") if len(makers) == 1 else Fact()
-    engine = run.workload.engine
-    known = Fact(engine, "as read", "likely") if engine != UNKNOWN else Fact()
-    return WorkloadFacts(engine=known, maker=maker)
+    by = engine(run)
+    what = work(run, by)
+    groups = group_uses(run, what, by)
+    cores = list(run.topology.cores_of.values())
+    return WorkloadFacts(
+        work=what,
+        engine=by,
+        maker=maker(run),
+        replay=replay(run),
+        ranks=rank_facts(run, what, groups),
+        groups=groups,
+        cores=run.workload.cores or (min(cores) if cores else None),
+    )

@@ -49,6 +49,7 @@ class Topology:
         nics_of: NICs nearest to each rank's device, several where equally near.
         numa_of: NUMA node of each rank's device.
         processes: of each rank.
+        cores_of: processor cores of each node, as its system counts them.
     """
 
     node_of: dict[int, str] = field(default_factory=dict)
@@ -59,6 +60,7 @@ class Topology:
     nics_of: dict[int, tuple[str, ...]] = field(default_factory=dict)
     numa_of: dict[int, int] = field(default_factory=dict)
     processes: dict[int, Process] = field(default_factory=dict)
+    cores_of: dict[str, int] = field(default_factory=dict)
 
     def nodes(self, ranks: tuple[int, ...]) -> tuple[str, ...] | None:
         """Distinct nodes of a group in order of first rank; None where a rank is unplaced."""

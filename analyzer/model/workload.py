@@ -26,6 +26,8 @@ class Workload:
             by `name{labels}` as Prometheus writes it. A series that did not grow is absent; so are all, where nothing
             was scraped.
         handover: of keys and values from prefill to decode ranks.
+        declared: what run.json states of the sort of run: `work`, `engine`, `phase`, `role`.
+        cores: of the host, as run.json states; None where it does not.
     """
 
     engine: str = "unknown"
@@ -40,6 +42,8 @@ class Workload:
 
     counters: dict[str, float] = field(default_factory=dict)
     handover: Handover = field(default_factory=Handover)
+    declared: dict[str, str] = field(default_factory=dict)
+    cores: int | None = None
 
     @property
     def is_split_by_role(self) -> bool:

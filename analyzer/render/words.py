@@ -44,13 +44,16 @@ UNKNOWN = "unknown"
 SPEEDS = {"normal": "as expected", "low": "low", "slow": "slow", "implausible": "too fast: size or rung wrong"}
 SPEEDS |= {UNKNOWN: UNKNOWN}
 """Band of a collective's efficiency → the words for it."""
+PHASES = {"mixed": "prefill and decode"}
+REPLAYS = {"graph": "graph replay", "eager": "eager", "mixed": "partly graph replay"}
+"""Phase and way of launching → the words for them; what is not listed is a word itself, or silent."""
 NONE = "–"
 LONGEST_LIST = 60
 """Letters of a list of ranks; scattered ranks of a large job fill pages."""
 
 
 def facts(run: RunFacts) -> str:
-    """Ranks, devices, engine and layout in one line."""
+    """Ranks, devices, engine, sort of run and layout in one line."""
     of = f" of {run.world_size}" if run.world_size not in (None, len(run.ranks)) else ""
     known = {axis: degree for axis, degree in run.layout.items() if axis != "source"}
     used = " ".join(f"{axis}={degree}" for axis, degree in known.items() if degree != 1)
@@ -58,7 +61,18 @@ def facts(run: RunFacts) -> str:
     layout = f"{used} ({run.layout['source']})" if used else unsplit if known else "layout unknown"
     role = f", {run.role}" if run.role else ""
     engine = "engine unknown" if run.engine == UNKNOWN else run.engine
-    return f"{count(len(run.ranks), 'rank')}{of}, {', '.join(run.devices)}, {engine}{role}, {layout}"
+    what = "".join(f", {word}" for word in sort(run) if word != run.role)
+    return f"{count(len(run.ranks), 'rank')}{of}, {', '.join(run.devices)}, {engine}{role}{what}, {layout}"
+
+
+def sort(run: RunFacts) -> list[str]:
+    """What sort of run it is in a few words: work, phase, replay; [] where nothing tells."""
+    if run.workload is None:
+        return []
+    phases = {rank.phase for rank in run.workload.ranks} - {UNKNOWN, "training", "capture"}
+    phase = phases.pop() if len(phases) == 1 else " and ".join(sorted(phases - {"mixed"}, reverse=True))
+    words = (run.workload.work.value, PHASES.get(phase, phase), REPLAYS.get(run.workload.replay.value, ""))
+    return [word for word in words if word not in ("", UNKNOWN)]
 
 
 def gain(row: FindingRow) -> str:

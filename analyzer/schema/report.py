@@ -13,6 +13,7 @@ from analyzer.schema.breakdown import BreakdownTables
 from analyzer.schema.ladder import LadderRow, RankRung
 from analyzer.schema.link import LinkRow
 from analyzer.schema.waiting import WaitingTable
+from analyzer.schema.workload import WorkloadFacts
 
 SCHEMA = 1
 
@@ -45,7 +46,7 @@ class RunFacts:
         world_size: ranks of the job, None where unknown.
         layout: axis → degree, plus `source` (declared, metadata, inferred, unknown).
         layout_evidence: axis → the sentence that says how it came to be known.
-        engine: vllm, sglang, torch or unknown.
+        engine: vllm, sglang, lightllm, megatron, ddp, torch, … or unknown: an open list.
         role: prefill, decode, colocated or "".
         devices: distinct device names.
         nodes: number of nodes, None where unknown.
@@ -57,6 +58,7 @@ class RunFacts:
         model: dimensions as in a Hugging Face config, where recorded.
         reference: step times without the profiler and its inflation, where a collector timed both.
         memory: what the engine counted during the load: preemptions, kv_use, queried_tokens, cached_tokens.
+        workload: what sort of run it is, with evidence; null in reports of earlier versions.
     """
 
     label: str
@@ -76,6 +78,7 @@ class RunFacts:
     model: dict[str, int | float | str] = field(default_factory=dict)
     reference: dict[str, int | float] = field(default_factory=dict)
     memory: dict[str, int | float] = field(default_factory=dict)
+    workload: WorkloadFacts | None = None
 
 
 @dataclass(frozen=True, slots=True)

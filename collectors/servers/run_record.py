@@ -68,7 +68,7 @@ def _entries(engine: str, request: Request, server: Server, turns: Turns) -> dic
         "schema": manifest.SCHEMA,
         "complete": turns.fault is None,
         "engine": engine,
-        "workload": WORKLOAD,
+        "workload": manifest.sort(WORKLOAD, "serving", engine),
         "role": server.endpoint.role,
         "layout": _layout(server),
         "model": identity.model,

@@ -50,7 +50,8 @@ def _is_ours(manifest: Path) -> bool:
         entries = json.loads(manifest.read_text())
     except (OSError, ValueError):
         return False
-    return isinstance(entries, dict) and entries.get("workload") == WORKLOAD
+    workload = entries.get("workload") if isinstance(entries, dict) else None
+    return (workload.get("name") if isinstance(workload, dict) else workload) == WORKLOAD
 
 
 def sizes(folder: Path) -> Sizes:

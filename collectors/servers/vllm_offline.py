@@ -133,7 +133,7 @@ def _entries(run: _Offline, version: str, times_ns: Mapping[str, int]) -> dict[s
         "schema": manifest.SCHEMA,
         "complete": True,
         "engine": "vllm",
-        "workload": WORKLOAD,
+        "workload": manifest.sort(WORKLOAD, "serving", "vllm"),
         "layout": run.degrees | layout(run.options["layout"]),
         "model": run.dimensions,
         "versions": manifest.versions(("shardscope", "torch")) | {"vllm": version},

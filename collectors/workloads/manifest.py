@@ -3,7 +3,8 @@
 schema      1
 complete    true; false while the run lasts, and for ever where it was broken off
 engine      "torch" for the built-in workloads, "vllm", "sglang"
-workload    "tp", "pp", "dp", "ep", "cp", "dcp", "pd"
+workload    {"name": "tp", "work": "inference", "engine": "torch", "cores": 64}: name "tp", "pp", "dp", "ep", "cp",
+            "dcp", "pd", "serve"; work "inference" or "serving"; cores of the host
 role        "prefill", "decode" or "colocated" of the whole run; absent where ranks differ
 roles       {"0": "prefill", "1": "decode"}: of each rank, where ranks differ
 layout      {"world_size": 2, "tp": 2, "pp": 1, …}: ranks, degree of every axis; axes may share ranks (ep and dp do)
@@ -28,6 +29,7 @@ expert_tokens  of ep: tokens routed to each expert in the profiled rounds, all l
 from __future__ import annotations
 
 import json
+import os
 import platform
 import statistics
 from collections.abc import Mapping, Sequence
@@ -50,7 +52,7 @@ def described(settings: JobSettings, layout: Mapping[str, int], command: str) ->
         "schema": SCHEMA,
         "complete": False,
         "engine": "torch",
-        "workload": settings.workload,
+        "workload": sort(settings.workload, "inference", "torch") | {"cores": os.cpu_count()},
         "layout": {"world_size": settings.ranks} | dict.fromkeys(AXES, 1) | dict(layout),
         "model": settings.size.config(),
         "versions": versions(("torch", "shardscope")),
@@ -66,6 +68,11 @@ def described(settings: JobSettings, layout: Mapping[str, int], command: str) ->
         "command": command,
         "profile": {"record_shapes": True, "with_stack": False},
     }
+
+
+def sort(name: str, work: str, engine: str) -> dict[str, Any]:
+    """The `workload` entry: what sort of run it is."""
+    return {"name": name, "work": work, "engine": engine}
 
 
 def versions(distributions: Sequence[str]) -> dict[str, str]:
