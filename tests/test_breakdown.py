@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analyzer.classify import classify
+from analyzer.intervals import Intervals
 from analyzer.measures.breakdown import breakdown
+from analyzer.measures.window import windowed
 from analyzer.model.events import ABSENT, Activities, Events, Labels
 from analyzer.model.kind import Cause, Kind
 from analyzer.model.run import Run
@@ -73,6 +75,27 @@ def test_the_terms_tile_the_window_and_the_causes_tile_the_idle(device, calls, s
     assert sum(part.term(kind).total_ns for kind in Kind) == part.window.total_ns
     assert part.compute | part.communication | part.movement | part.sync == part.window
     assert sum(time.total_ns for time in part.causes.values()) == part.sync.total_ns
+
+
+def _slower(rows, times):
+    return [(name, start * times, length * times, lane, correlation) for name, start, length, lane, correlation in rows]
+
+
+@given(spans, host, marks, st.integers(1, 20_000))
+def test_every_cause_and_a_cut_window_tile_it_on_any_scale(device, calls, steps, times):
+    """Launches a few ns to milliseconds ahead, so that starts are late on an empty device."""
+    run = Run("drawn", (_trace(*(_slower(rows, times) for rows in (device, calls, steps))),))
+    (whole,) = breakdown(run)
+    for part in (whole, *breakdown(windowed(run))):
+        assert sum(part.term(kind).total_ns for kind in Kind) == part.window.total_ns
+        assert set(part.causes) == set(Cause)
+        assert sum(time.total_ns for time in part.causes.values()) == part.sync.total_ns
+        union = Intervals.empty()
+        for time in part.causes.values():
+            union |= time
+        assert union == part.sync
+        assert part.window - whole.window == Intervals.empty()
+    assert windowed(windowed(run)) is windowed(run)
 
 
 @given(spans, host, marks)

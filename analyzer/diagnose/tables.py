@@ -16,6 +16,7 @@ from analyzer.measures.plausible import faults, slowed
 from analyzer.measures.reuse import counted_reuse
 from analyzer.measures.skew import group_waiting
 from analyzer.measures.stages import stages
+from analyzer.measures.stuck import stuck
 from analyzer.measures.traffic import traffic
 from analyzer.measures.waits import waits
 from analyzer.measures.workload import workload
@@ -91,7 +92,7 @@ def _wait_method(run: Run) -> str:
 
 
 def warnings(run: Run) -> Iterator[str]:
-    """Unclassified time, an inflating profiler, then faults of the recording, equal notes of several ranks once."""
+    """Unclassified time, an inflating profiler, stuck calls, faults of the recording; equal notes of ranks once."""
     parts = breakdown(run)
     busy_ns = sum(rank_times.device_busy_ns for rank_times in parts)
     unknown_ns = sum(rank_times.unclassified_ns for rank_times in parts)
@@ -103,7 +104,7 @@ def warnings(run: Run) -> Iterator[str]:
     inflation = run.workload.reference.get("inflation", 1.0)
     if inflation >= INFLATED:
         yield f"the profiler slowed the steps {inflation:.2f}x: the same steps were timed without it"
-    for note in (*slowed(run), *run.notes):
+    for note in (*slowed(run), *run.notes, *stuck(run)):
         yield _worded(note.text, note.count, ())
     seen: dict[str, tuple[int, list[int]]] = {}
     for trace in run.traces:

@@ -99,7 +99,7 @@ def _unexplained(trace: Trace, gaps: _Gaps) -> Mask:
     The device runs nothing, so that no stream of it can be what the activity waits for. A wait that was put on its
     stream is recorded between the launch of the stream's activity before and its own, on the thread that launched.
     """
-    late = gaps.known & (gaps.end_ns - np.maximum(gaps.launched_ns, gaps.start_ns) > DISPATCH_NS)
+    late = _late(gaps)
     rows = np.flatnonzero(late)
     holding = trace.calls.take(trace.calls.name.where(lambda name: HOLDS_BACK.search(name) is not None))
     if rows.size == 0 or len(holding) == 0:
@@ -124,6 +124,22 @@ def _launch_before(trace: Trace) -> Integers:
     before = np.full(len(work), np.iinfo(np.int64).min)
     before[order[1:]] = np.where(follows, launched[order[:-1]], before[order[1:]])
     return before
+
+
+def started_late(trace: Trace, idle: Intervals) -> Intervals:
+    """Stretches before activities that start later on an idle device than any queue takes, whatever they waited for.
+
+    At the ends of a recording an event wait explains nothing: the work that it was for may not be recorded.
+    """
+    gaps = _gaps(trace, idle)
+    late = _late(gaps) & ~gaps.same_launch
+    return Intervals.from_arrays(np.maximum(gaps.launched_ns, gaps.start_ns)[late], gaps.end_ns[late])
+
+
+def _late(gaps: _Gaps) -> Mask:
+    """bool[m]: launched longer ago than a queue takes, on a device that has done nothing for as long."""
+    late: Mask = gaps.known & (gaps.end_ns - np.maximum(gaps.launched_ns, gaps.start_ns) > DISPATCH_NS)
+    return late
 
 
 def _host_side(

@@ -2,8 +2,8 @@
 
 What is cut off at the two ends, and said:
 
-- a few activities and then a long stretch in which work that was not recorded ran (`Cause.UNRECORDED`): the recording
-  was cut out of a run whose step before still had the device;
+- a few activities and then a long stretch in which work that was not recorded ran: what was launched at once started
+  late on an empty device, since a step before that the recording lacks still had it;
 - work outside the marked steps that lasts longer than several of them: warm-up, or what came after the run;
 - the wait in the first collective for a rank whose recording began later: profilers do not start together.
 
@@ -21,6 +21,7 @@ from analyzer.errors import MissingEvidenceError
 from analyzer.intervals import Intervals
 from analyzer.matching.clock import clock
 from analyzer.measures.breakdown import Breakdown, breakdown
+from analyzer.measures.causes import started_late
 from analyzer.measures.waits import GroupWaits, waits
 from analyzer.model.events import ABSENT
 from analyzer.model.kind import Cause
@@ -88,14 +89,16 @@ def _of_one(trace: Trace, rank_split: Breakdown, rank_steps: RankSteps) -> _Cut:
     if trace.origin.device == "cpu":  # an operation is where it was called: nothing was launched long ago
         return whole
     by_steps = _outside_steps(trace, rank_steps, whole)
-    return by_steps if any(by_steps.why) else _unrecorded_ends(rank_split, whole)
+    return by_steps if any(by_steps.why) else _unrecorded_ends(trace, rank_split, whole)
 
 
-def _unrecorded_ends(rank_split: Breakdown, whole: _Cut) -> _Cut:
+def _unrecorded_ends(trace: Trace, rank_split: Breakdown, whole: _Cut) -> _Cut:
     """Without a head and a tail that hold next to nothing but work that was not recorded."""
-    lost = rank_split.causes[Cause.UNRECORDED]
-    if len(lost) == 0:
+    idle = rank_split.causes[Cause.UNRECORDED] | rank_split.causes[Cause.STREAM_WAIT]
+    length_ns = idle.end_ns - idle.start_ns
+    if not np.any(length_ns >= WORTH * MOSTLY * rank_split.window.total_ns):
         return whole
+    lost = started_late(trace, rank_split.sync - rank_split.causes[Cause.PEER_WAIT])
     head = _worth(rank_split, lost, np.full(len(lost), whole.from_ns), lost.end_ns)
     tail = _worth(rank_split, lost, lost.start_ns, np.full(len(lost), whole.to_ns))
     from_ns = int(lost.end_ns[head[-1]]) if head.size else whole.from_ns
