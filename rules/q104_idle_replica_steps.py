@@ -31,6 +31,7 @@ import numpy as np
 
 from analyzer.measures.cost import mean_window_ns
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.finding import Basis, Evidence, Finding, Severity
 from analyzer.steps.steps import steps
@@ -70,6 +71,7 @@ IDLE = "idle"
         """,
         found=False,
     ),
+    rests_on=(Doubt.STEPS,),
 )
 def check(run: Run) -> Iterator[Finding]:
     if run.layout.sizes.get("dp", 1) == 1:

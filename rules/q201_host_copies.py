@@ -32,6 +32,7 @@ from analyzer.measures.cost import cost, exposed
 from analyzer.measures.moves import moves
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import count, share
@@ -48,6 +49,7 @@ GRAVE = 0.05
         "rank 0 stream 7   GGGGGGGGGGGGGGGG\nrank 0 stream 20  ..JJJJ..........",
         found=False,
     ),
+    rests_on=(Doubt.MOVEMENT,),
 )
 def check(run: Run) -> Iterator[Finding]:
     lost = cost(run, exposed(Kind.MOVEMENT, "copy_htod", "copy_dtoh"))

@@ -32,6 +32,7 @@ from analyzer.errors import MissingEvidenceError
 from analyzer.measures.cost import between_ranks, cost, mean_window_ns
 from analyzer.measures.skew import late_rank
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.finding import Basis, Evidence, Finding, Severity
 from analyzer.units import share
@@ -40,6 +41,7 @@ from analyzer.units import share
 @rule(
     Example("twice as long in collectives", "rank 0 stream 7   GGAAAAGGAAAA", found=True),
     Example("most of the time computes", "rank 0 stream 7   GGGGGGAAGGGGGGAA", found=False),
+    rests_on=(Doubt.COMMUNICATION, Doubt.COMPUTE),
 )
 def check(run: Run) -> Iterator[Finding]:
     if run.workload.is_split_by_role or run.layout.sizes.get("pp", 1) > 1:

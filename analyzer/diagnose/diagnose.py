@@ -14,8 +14,10 @@ from analyzer.errors import MissingEvidenceError
 from analyzer.measures.breakdown import breakdown
 from analyzer.measures.cost import cost
 from analyzer.measures.counts import KEY, counts
+from analyzer.measures.plausible import doubt_of
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
+from analyzer.model.trace import EVERYTHING, Doubt
 from analyzer.rule import Question, Rule
 from analyzer.schema.finding import Finding, Severity
 from analyzer.schema.report import SCHEMA, Answer, FindingEvidence, FindingRow, Report, RuleOutcome, Tool, Verdict
@@ -24,6 +26,8 @@ from analyzer.units import count, share
 from analyzer.version import VERSION
 
 Found = tuple[Rule, Finding]
+
+RECORD_AGAIN = "record again until no such warning is left"
 
 NOTHING_LOST = 0.01
 """Of the window: a loss below it is not named in the verdict."""
@@ -61,6 +65,11 @@ def _ask_all(run: Run, rules: Iterable[Rule]) -> tuple[list[RuleOutcome], list[F
     outcomes: list[RuleOutcome] = []
     rule_findings: list[Found] = []
     for rule in sorted(rules, key=lambda rule: rule.code):
+        doubt = doubt_of(run, rule.rests_on)
+        if doubt:
+            reason = doubt.text.partition(":")[0]
+            outcomes.append(RuleOutcome(rule.code, rule.name, rule.question, "unknown", reason, RECORD_AGAIN))
+            continue
         try:
             findings = list(rule.check(run))
         except MissingEvidenceError as lack:
@@ -117,21 +126,26 @@ def _verdict(run: Run, rule_findings: list[Found]) -> str:
     shares = {kind: cost(run, lambda rank_times, kind=kind: rank_times.term(kind).total_ns).share for kind in Kind}  # type: ignore[misc]
     if not any(rank_times.window.total_ns for rank_times in breakdown(run)):
         return "nothing ran in the recorded window"
-    losses = {kind: value for kind, value in shares.items() if kind is not Kind.COMPUTE}
+    doubt = doubt_of(run, frozenset((Doubt.COMPUTE,)))
+    if doubt and doubt.doubts == EVERYTHING:
+        return f"nothing can be said of the time: {doubt.text.partition(':')[0]}"
+    is_idle_known = doubt_of(run, frozenset((Doubt.IDLE,))) is None
+    losses = {kind: shares[kind] for kind in Kind if kind is not Kind.COMPUTE and (is_idle_known or kind != Kind.SYNC)}
     worst = max(losses, key=lambda kind: losses[kind])
     words = {
         Kind.COMMUNICATION: "communication between ranks",
         Kind.MOVEMENT: "state movement",
         Kind.SYNC: "a device with nothing to run",
     }
-    line = f"{share(shares[Kind.COMPUTE])} of the window computes; "
+    largest = f"the largest loss is {words[worst]}, {share(losses[worst])}"
     if losses[worst] < NOTHING_LOST:
-        line += "nothing else takes a hundredth of it"
-    else:
-        line += f"the largest loss is {words[worst]}, {share(losses[worst])}"
+        largest = "nothing else takes a hundredth of it" if is_idle_known else "no other loss is known"
+    line = f"{share(shares[Kind.COMPUTE])} of the window computes; {largest}"
+    if not is_idle_known:
+        line = f"records are missing, how long the device was idle is unknown: at least {line}"
     costly = [(rule, finding) for rule, finding in rule_findings if finding.severity is not Severity.INFO]
     if not costly:
-        return f"{line}. No warnings."
+        return f"{line}. No warnings." if is_idle_known else f"{line}."
     rule, finding = costly[0]
     gain = f", up to {share(finding.cost_share)} of the window" if finding.cost_share else ""
     return f"{line}. {count(len(costly), 'warning')}; start with {rule.code} {rule.name}{gain}."
