@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from analyzer.diagnose.answers import plain_answer
+from analyzer.diagnose.answers import PlainAnswer, plain_answer
 from analyzer.diagnose.ladder import ladder_rows, rank_rungs
 from analyzer.diagnose.tables import breakdown_tables, collective_rows, run_facts, scaling_facts, step_rows
 from analyzer.diagnose.waiting import waiting_table
@@ -28,6 +28,9 @@ from analyzer.version import VERSION
 Found = tuple[Rule, Finding]
 
 RECORD_AGAIN = "record again until no such warning is left"
+
+ABOUT_TIME = (Question.LOCALITY, Question.COMMUNICATION, Question.TOPOLOGY)
+"""Questions that only recorded work can answer."""
 
 NOTHING_LOST = 0.01
 """Of the window: a loss below it is not named in the verdict."""
@@ -81,7 +84,7 @@ def _ask_all(run: Run, rules: Iterable[Rule]) -> tuple[list[RuleOutcome], list[F
 
 
 def _answer(question: Question, run: Run, rule_findings: list[Found], outcomes: list[RuleOutcome]) -> Answer:
-    plain = plain_answer(question, run)
+    plain = _of_the_run(question, run)
     findings = [finding for rule, finding in rule_findings if rule.question == question]
     severities = {finding.severity for finding in findings}
     text = plain.text if plain.known else f"unknown, because {plain.text}"
@@ -94,6 +97,14 @@ def _answer(question: Question, run: Run, rule_findings: list[Found], outcomes: 
     lacking = [outcome.cure for outcome in outcomes if outcome.question == question and outcome.cure]
     missing = list(dict.fromkeys((*plain.missing, *lacking)))
     return Answer(question.value, question.name.lower(), verdict, text, missing)
+
+
+def _of_the_run(question: Question, run: Run) -> PlainAnswer:
+    """The run's own answer; none where the records hold nothing that could tell."""
+    doubt = doubt_of(run)
+    if doubt and doubt.doubts == EVERYTHING and question in ABOUT_TIME:
+        return PlainAnswer(f"{doubt.text.partition(':')[0]}; {RECORD_AGAIN}", (RECORD_AGAIN,), known=False)
+    return plain_answer(question, run)
 
 
 def _row(rule: Rule, finding: Finding, run: Run, steps: int) -> FindingRow:
@@ -128,7 +139,7 @@ def _verdict(run: Run, rule_findings: list[Found]) -> str:
         return "nothing ran in the recorded window"
     doubt = doubt_of(run, frozenset((Doubt.COMPUTE,)))
     if doubt and doubt.doubts == EVERYTHING:
-        return f"nothing can be said of the time: {doubt.text.partition(':')[0]}"
+        return f"device time is unknown: {doubt.text.partition(':')[0]}"
     is_idle_known = doubt_of(run, frozenset((Doubt.IDLE,))) is None
     losses = {kind: shares[kind] for kind in Kind if kind is not Kind.COMPUTE and (is_idle_known or kind != Kind.SYNC)}
     worst = max(losses, key=lambda kind: losses[kind])
