@@ -54,9 +54,14 @@ def missing_records(trace: Trace) -> Iterator[Note]:
 
 
 def launches(calls: Events) -> Mask:
-    """bool[n]: calls that launch, with a correlation, outside captures: what is captured runs later, if ever."""
+    """bool[n]: calls that launch, outside captures: what is captured runs later, if ever."""
+    return launching(calls) & ~captured(calls)
+
+
+def launching(calls: Events) -> Mask:
+    """bool[n]: calls that launch, with a correlation, those that are captured among them."""
     chosen: Mask = calls.name.where(lambda name: LAUNCH.match(name) is not None) & (calls.correlation != ABSENT)
-    return chosen & ~captured(calls)
+    return chosen
 
 
 def captured(calls: Events) -> Mask:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from analyzer.intervals import Intervals
-from analyzer.measures.lost import captured, launches, missing_records
+from analyzer.measures.lost import captured, launches, launching, missing_records
 from analyzer.model.events import ABSENT, Activities
 from analyzer.model.run import Run
 from analyzer.model.trace import EVERYTHING, Doubt, Note, Trace
@@ -117,9 +117,8 @@ def _is_capture(trace: Trace) -> bool:
     inside = captured(trace.calls)
     if not inside.any() or graph_launches(trace).any():
         return False
-    outside = int(np.count_nonzero(launches(trace.calls)))
-    within = int(np.count_nonzero(launches(trace.calls.take(inside))))
-    return within >= CAPTURE_SHARE * (within + outside)
+    calls = launching(trace.calls)
+    return int(np.count_nonzero(calls & inside)) >= CAPTURE_SHARE * int(np.count_nonzero(calls))
 
 
 def slowed(run: Run) -> tuple[Note, ...]:
