@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.schema.finding import Finding
 
 Check = Callable[[Run], Iterator[Finding]]
@@ -60,6 +61,7 @@ class Rule:
         page: the module docstring: what it measures, why it costs, what to do, when it is wrong, sources.
         check: yields findings; raises MissingEvidenceError where the run cannot tell.
         examples: at least one that is found and one that is not.
+        rests_on: records that it judges by; where one is in doubt, the rule is not asked.
     """
 
     code: str
@@ -68,14 +70,16 @@ class Rule:
     page: str
     check: Check
     examples: tuple[Example, ...]
+    rests_on: frozenset[Doubt] = frozenset()
 
 
-def rule(*examples: Example) -> Callable[[Check], Rule]:
+def rule(*examples: Example, rests_on: Iterable[Doubt] = ()) -> Callable[[Check], Rule]:
     """Make a check into the rule of its module; code, name and question are in the file name."""
 
     def make(check: Check) -> Rule:
         module: Any = sys.modules[check.__module__]
         code, _, name = module.__name__.rpartition(".")[2].partition("_")
-        return Rule(code.upper(), name.replace("_", "-"), Question(int(code[1])), module.__doc__ or "", check, examples)
+        page, question = module.__doc__ or "", Question(int(code[1]))
+        return Rule(code.upper(), name.replace("_", "-"), question, page, check, examples, frozenset(rests_on))
 
     return make

@@ -35,6 +35,7 @@ from collections.abc import Iterator
 from analyzer.measures.breakdown import breakdown
 from analyzer.measures.cost import mean_window_ns
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Severity
@@ -70,6 +71,7 @@ REQUESTS = (
 @rule(
     Example("rank 1 has twice the work", "rank 0 stream 7   GGGG....AAAA\nrank 1 stream 7   GGGGGGGGAAAA", found=True),
     Example("equal work", "rank 0 stream 7   GGGGGGGGAAAA\nrank 1 stream 7   GGGGGGGGAAAA", found=False),
+    rests_on=(Doubt.COMPUTE,),
 )
 def check(run: Run) -> Iterator[Finding]:
     rank_splits = [rank_split for rank_split in breakdown(run) if rank_split.window.total_ns]

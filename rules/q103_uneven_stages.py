@@ -30,6 +30,7 @@ from collections.abc import Iterator
 from analyzer.measures.breakdown import breakdown
 from analyzer.measures.stages import stages
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Severity
@@ -70,6 +71,7 @@ LAYERS = (
         """,
         found=False,
     ),
+    rests_on=(Doubt.COMPUTE, Doubt.STEPS),
 )
 def check(run: Run) -> Iterator[Finding]:
     windows_ns = {rank_split.rank: rank_split.window.total_ns for rank_split in breakdown(run)}

@@ -31,6 +31,7 @@ import numpy as np
 
 from analyzer.measures.cost import mean_window_ns
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Severity
@@ -75,6 +76,7 @@ REQUESTS = (
         """,
         found=False,
     ),
+    rests_on=(Doubt.STEPS,),
 )
 def check(run: Run) -> Iterator[Finding]:
     if run.layout.sizes.get("dp", 1) == 1:

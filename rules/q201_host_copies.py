@@ -33,6 +33,7 @@ from analyzer.measures.cost import cost, exposed
 from analyzer.measures.moves import moves
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
@@ -65,6 +66,7 @@ BESIDE = (
         "rank 0 stream 7   GGGGGGGGGGGGGGGG\nrank 0 stream 20  ..JJJJ..........",
         found=False,
     ),
+    rests_on=(Doubt.MOVEMENT,),
 )
 def check(run: Run) -> Iterator[Finding]:
     lost = cost(run, exposed(Kind.MOVEMENT, "copy_htod", "copy_dtoh"))

@@ -33,6 +33,7 @@ from analyzer.measures.cost import cost, exposed
 from analyzer.measures.moves import moves
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import share
@@ -45,6 +46,7 @@ GRAVE = 0.10
 @rule(
     Example("a concatenation between products", "rank 0 stream 7   GGGGOOGGGGOO", found=True),
     Example("no rearranging", "rank 0 stream 7   GGGGGGGGGGGG", found=False),
+    rests_on=(Doubt.MOVEMENT,),
 )
 def check(run: Run) -> Iterator[Finding]:
     lost = cost(run, exposed(Kind.MOVEMENT, "layout_copy"))

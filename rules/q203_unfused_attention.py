@@ -31,6 +31,7 @@ from collections.abc import Iterator
 from analyzer.measures.cost import cost, exposed
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.advice import OWN_CODE, Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
@@ -56,6 +57,7 @@ FUSE = (
     Example(
         "a fused kernel, and a softmax over the logits", "rank 0 stream 7   GGGGTTTTGGGGNNGGGGTTTTGGQQ", found=False
     ),
+    rests_on=(Doubt.COMPUTE,),
 )
 def check(run: Run) -> Iterator[Finding]:
     lost = cost(run, exposed(Kind.COMPUTE, "softmax"))

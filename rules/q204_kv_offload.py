@@ -31,6 +31,7 @@ from analyzer.measures.cost import cost, exposed
 from analyzer.measures.moves import moves
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
@@ -48,6 +49,7 @@ ROOM = (
 @rule(
     Example("decode waits for blocks", "rank 0 stream 7   WWWWTTTTGGGG", found=True),
     Example("blocks come beside the work", "rank 0 stream 7   TTTTGGGGGGGG\nrank 0 stream 20  WWWW", found=False),
+    rests_on=(Doubt.MOVEMENT,),
 )
 def check(run: Run) -> Iterator[Finding]:
     lost = cost(run, exposed(Kind.MOVEMENT, "kv_offload"))

@@ -37,6 +37,7 @@ from analyzer.measures.cost import longest, mean_window_ns
 from analyzer.model.events import ABSENT
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
@@ -69,6 +70,7 @@ LARGER = (
         found=False,
     ),
     Example("large pages", "copy 1048576\nrank 0 stream 7   GGGGJ|J|J|J|J|J|J|JGGGG", found=False),
+    rests_on=(Doubt.MOVEMENT,),
 )
 def check(run: Run) -> Iterator[Finding]:
     lost_ns, calls, runs, moved_bytes = 0, 0, 0, 0

@@ -31,6 +31,7 @@ from collections.abc import Iterator
 from analyzer.measures.advice.shared import BY_POSITION
 from analyzer.measures.kv_copies import kv_copies
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import count, size
@@ -52,6 +53,7 @@ from analyzer.units import count, size
         "layout tp=8 dcp=2\nmodel  num_hidden_layers=48 num_key_value_heads=4 head_dim=128\nrank 0 stream 7   GGTTGG",
         found=False,
     ),
+    rests_on=(Doubt.MOVEMENT,),
 )
 def check(run: Run) -> Iterator[Finding]:
     kv = kv_copies(run)

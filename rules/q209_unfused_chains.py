@@ -36,6 +36,7 @@ from analyzer.measures.advice.shared import COMPILE
 from analyzer.measures.chains import beyond_the_longest, chains
 from analyzer.measures.cost import longest, mean_window_ns
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import share
@@ -53,6 +54,7 @@ GRAVE = 0.15
 @rule(
     Example("four passes over one tensor", "rank 0 stream 7   GGGGE|E|EENGGGG", found=True),
     Example("a norm after each product", "rank 0 stream 7   GGGGNGGGGNGGGGN", found=False),
+    rests_on=(Doubt.COMPUTE,),
 )
 def check(run: Run) -> Iterator[Finding]:
     lost_ns, kernels, chain_count = 0, 0, 0

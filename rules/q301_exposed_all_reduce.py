@@ -38,6 +38,7 @@ from analyzer.measures.cost import cost, exposed, longest
 from analyzer.measures.waits import is_told
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
@@ -91,6 +92,7 @@ NOTABLE = 0.10
         "rank 0 stream 7   GGGGGGGGGGGGGGGG\nrank 0 stream 20  ....AAAA....AAAA",
         found=False,
     ),
+    rests_on=(Doubt.COMMUNICATION,),
 )
 def check(run: Run) -> Iterator[Finding]:
     lost = cost(run, exposed(Kind.COMMUNICATION, *REDUCTIONS))

@@ -34,6 +34,7 @@ from analyzer.measures.cost import cost, exposed, longest
 from analyzer.measures.waits import is_told
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
@@ -99,6 +100,7 @@ NOTABLE = 0.10
         "rank 0 stream 7   GGGGGGGGMMMMMMMM\nrank 0 stream 20  ..XXXX....YYYY..",
         found=False,
     ),
+    rests_on=(Doubt.COMMUNICATION,),
 )
 def check(run: Run) -> Iterator[Finding]:
     if not cost(run, exposed(Kind.COMMUNICATION, *EXCHANGES)).share:

@@ -35,6 +35,7 @@ from analyzer.measures.skew import group_waiting
 from analyzer.measures.traffic import Traffic, traffic
 from analyzer.measures.waits import is_told
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import share, size
@@ -54,6 +55,7 @@ MANY = 20
         found=True,
     ),
     Example("few large reductions", "message 1048576\nrank 0 stream 7   GGGGAAAAGGGGAAAA", found=False),
+    rests_on=(Doubt.COMMUNICATION,),
 )
 def check(run: Run) -> Iterator[Finding]:
     rows = traffic(run)

@@ -36,6 +36,7 @@ from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.skew import late_ranks
 from analyzer.measures.traffic import traffic
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import duration, ranks, share
@@ -75,6 +76,7 @@ _SHARED = ("See which other processes use its device; without any, records were 
         """,
         found=False,
     ),
+    rests_on=(Doubt.COMMUNICATION,),
 )
 def check(run: Run) -> Iterator[Finding]:
     if not traffic(run):

@@ -33,6 +33,7 @@ from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.skew import late_ranks
 from analyzer.measures.traffic import traffic
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import duration, ranks, share
@@ -67,6 +68,7 @@ _DOES = {"launch": "waits for its host to launch", "blocked": "waits for its hos
         """,
         found=False,
     ),
+    rests_on=(Doubt.COMMUNICATION, Doubt.LAUNCHES),
 )
 def check(run: Run) -> Iterator[Finding]:
     if not traffic(run):

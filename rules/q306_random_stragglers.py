@@ -34,6 +34,7 @@ from analyzer.measures.skew import late_ranks
 from analyzer.measures.traffic import traffic
 from analyzer.measures.waits import WaitVerdict, waits
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.finding import Basis, Evidence, Finding, Severity
 from analyzer.units import ranks, share
@@ -65,6 +66,7 @@ FEWEST_CALLS = 8
         """,
         found=False,
     ),
+    rests_on=(Doubt.COMMUNICATION,),
 )
 def check(run: Run) -> Iterator[Finding]:
     if not traffic(run):

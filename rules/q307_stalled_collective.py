@@ -36,7 +36,7 @@ from analyzer.measures.traffic import SETUP, message_bytes
 from analyzer.measures.waits import wait_columns
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
-from analyzer.model.trace import Trace
+from analyzer.model.trace import Doubt, Trace
 from analyzer.rule import Example, rule
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.stats.arrays import Integers
@@ -63,6 +63,7 @@ NOTABLE = 0.02
         found=True,
     ),
     Example("all alike", "rank 0 stream 20  AA|AA|AA|AA|AA|AA|AA|AA|AA|AA|AA|AA|AA|AA|AA|AA|AA", found=False),
+    rests_on=(Doubt.COMMUNICATION,),
 )
 def check(run: Run) -> Iterator[Finding]:
     window_ns = mean_window_ns(run)

@@ -36,6 +36,7 @@ from analyzer.measures.links import LinkUse, links, unplaced
 from analyzer.measures.traffic import traffic
 from analyzer.model.run import Run
 from analyzer.model.topology import NETWORK
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.advice import SHARDED, Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
@@ -60,6 +61,7 @@ EACH_LAYER = ("all_reduce", "reduce_scatter", "all_gather", "dispatch", "combine
         "layout tp=2\nnodes alpha alpha\nrank 0 stream 7   GGGGAAAA\nrank 1 stream 7   GGGGAAAA",
         found=False,
     ),
+    rests_on=(Doubt.COMMUNICATION,),
 )
 def check(run: Run) -> Iterator[Finding]:
     window_ns = mean_window_ns(run)

@@ -33,6 +33,7 @@ from analyzer.errors import MissingEvidenceError
 from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.traffic import traffic
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
@@ -69,6 +70,7 @@ NOTABLE = 0.05
         "engine vllm\nnodes a a\nrank 0 stream 7   GGGGBBBBGGGGBBBB\nrank 1 stream 7   GGGGBBBBGGGGBBBB",
         found=False,
     ),
+    rests_on=(Doubt.COMMUNICATION,),
 )
 def check(run: Run) -> Iterator[Finding]:
     window_ns = mean_window_ns(run)

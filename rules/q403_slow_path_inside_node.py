@@ -36,6 +36,7 @@ from analyzer.measures.links import LinkUse, links, unlinked, unplaced
 from analyzer.measures.traffic import traffic
 from analyzer.model.run import Run
 from analyzer.model.topology import PCIE, PEER, SOCKET, Topology, rung_of
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.advice import SHARDED, Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
@@ -75,6 +76,7 @@ AXES = ("tp", "ep", "cp", "dcp")
         "layout tp=2\nnodes a a\nlinks 0-1=PIX\nrank 0 stream 7   GGGGAAAA\nrank 1 stream 7   GGGGAAAA",
         found=False,
     ),
+    rests_on=(Doubt.COMMUNICATION,),
 )
 def check(run: Run) -> Iterator[Finding]:
     window_ns = mean_window_ns(run)

@@ -34,6 +34,7 @@ from analyzer.measures.cost import mean_window_ns
 from analyzer.measures.links import LinkUse, links
 from analyzer.measures.traffic import Traffic, traffic
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
 from analyzer.units import duration, ranks, size
@@ -62,6 +63,7 @@ _THREE_PAIRS = "links 0-1=NV4 2-3=NV4 4-5=NV4\nnodes a a a a a a\ngroups 0-1 2-3
         _THREE_PAIRS + "\n".join(f"rank {rank} stream 7   GGGGAAAA" for rank in range(6)),
         found=False,
     ),
+    rests_on=(Doubt.COMMUNICATION,),
 )
 def check(run: Run) -> Iterator[Finding]:
     window_ns = mean_window_ns(run)

@@ -33,6 +33,7 @@ import numpy as np
 from analyzer.errors import MissingEvidenceError
 from analyzer.model.events import ABSENT
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Locality, Severity
@@ -51,6 +52,7 @@ NOTABLE_BYTES = 8 << 20
 @rule(
     Example("a megabyte before every product", "rank 0 stream 7   HG|HG|HG|HG|HG|HG|HG|HG|HG", found=True),
     Example("two copies", "rank 0 stream 7   HHGGGGGGHHGGGGGG", found=False),
+    rests_on=(Doubt.MOVEMENT,),
 )
 def check(run: Run) -> Iterator[Finding]:
     for trace in run.traces:

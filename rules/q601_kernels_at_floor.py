@@ -28,6 +28,7 @@ from collections.abc import Iterator
 
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Severity
@@ -47,6 +48,7 @@ FEWEST = 100
 @rule(
     Example("kernels of 10 µs", "rank 0 stream 7   G.G.G.G.", found=False),
     Example("kernels of 2 µs", "column 2 µs\nrank 0 stream 7   " + "G." * 100, found=True),
+    rests_on=(Doubt.COMPUTE,),
 )
 def check(run: Run) -> Iterator[Finding]:
     total_ns = short_ns = count = 0

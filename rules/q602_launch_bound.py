@@ -34,6 +34,7 @@ from analyzer.measures.breakdown import breakdown
 from analyzer.measures.cost import cost, longest
 from analyzer.model.kind import Cause
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.advice import Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Severity
@@ -61,6 +62,7 @@ NOTABLE = 0.15
         "rank 0 stream 7   ....GGGGG|GGGGG|GGGGG\nrank 0 host       lll..................",
         found=False,
     ),
+    rests_on=(Doubt.LAUNCHES, Doubt.IDLE),
 )
 def check(run: Run) -> Iterator[Finding]:
     if all(trace.origin.device == "cpu" for trace in run.traces):

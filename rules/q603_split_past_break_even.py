@@ -34,6 +34,7 @@ from analyzer.measures.advice.shared import ACCUMULATE, OVERLAP_GRADIENTS
 from analyzer.measures.cost import between_ranks, cost, mean_window_ns
 from analyzer.measures.skew import late_rank
 from analyzer.model.run import Run
+from analyzer.model.trace import Doubt
 from analyzer.rule import Example, rule
 from analyzer.schema.advice import SHARDED, Advice
 from analyzer.schema.finding import Basis, Evidence, Finding, Severity
@@ -46,6 +47,7 @@ REPLICAS = (ACCUMULATE, Advice("Spend the freed devices on replicas.", uses=SHAR
 @rule(
     Example("twice as long in collectives", "rank 0 stream 7   GGAAAAGGAAAA", found=True),
     Example("most of the time computes", "rank 0 stream 7   GGGGGGAAGGGGGGAA", found=False),
+    rests_on=(Doubt.COMMUNICATION, Doubt.COMPUTE),
 )
 def check(run: Run) -> Iterator[Finding]:
     if run.workload.is_split_by_role or run.layout.sizes.get("pp", 1) > 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.errors import MissingEvidenceError
+from analyzer.measures.plausible import doubt_of
 from analyzer.model.run import Run
 from analyzer.schema.bounds import BoundRow
 from analyzer.steps.steps import step_summary
@@ -18,7 +19,9 @@ KINDS = ("decode", "prefill", "mixed", "verify")
 
 
 def bound_rows(run: Run) -> list[BoundRow]:
-    """Bounds of every kind of step; none of a kind whose waiting is not told from transfer."""
+    """Bounds of every kind of step; none of doubtful records, nor of a kind whose waiting is not told from transfer."""
+    if doubt_of(run):
+        return []
     return [row for summary in step_summary(run) if summary.kind in KINDS for row in _rows(run, summary.kind)]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from analyzer.diagnose.answers import plain_answer
+from analyzer.diagnose.answers import PlainAnswer, plain_answer
 from analyzer.diagnose.ladder import ladder_rows, rank_rungs
 from analyzer.diagnose.tables import breakdown_tables, collective_rows, run_facts, scaling_facts, step_rows
 from analyzer.diagnose.waiting import waiting_table
@@ -15,9 +15,11 @@ from analyzer.measures.advice.fitting import fitting
 from analyzer.measures.breakdown import breakdown
 from analyzer.measures.cost import cost
 from analyzer.measures.counts import KEY, counts
+from analyzer.measures.plausible import doubt_of
 from analyzer.measures.window import windowed
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
+from analyzer.model.trace import EVERYTHING, Doubt
 from analyzer.rule import Question, Rule
 from analyzer.schema.finding import Finding, Severity
 from analyzer.schema.report import SCHEMA, Answer, FindingEvidence, FindingRow, Report, RuleOutcome, Tool, Verdict
@@ -26,6 +28,11 @@ from analyzer.units import count, share
 from analyzer.version import VERSION
 
 Found = tuple[Rule, Finding]
+
+RECORD_AGAIN = "record again until no such warning is left"
+
+ABOUT_TIME = (Question.LOCALITY, Question.COMMUNICATION, Question.TOPOLOGY)
+"""Questions that only recorded work can answer."""
 
 NOTHING_LOST = 0.01
 """Of the window: a loss below it is not named in the verdict."""
@@ -64,6 +71,11 @@ def _ask_all(run: Run, rules: Iterable[Rule]) -> tuple[list[RuleOutcome], list[F
     outcomes: list[RuleOutcome] = []
     rule_findings: list[Found] = []
     for rule in sorted(rules, key=lambda rule: rule.code):
+        doubt = doubt_of(run, rule.rests_on)
+        if doubt:
+            reason = doubt.text.partition(":")[0]
+            outcomes.append(RuleOutcome(rule.code, rule.name, rule.question, "unknown", reason, RECORD_AGAIN))
+            continue
         try:
             findings = list(rule.check(run))
         except MissingEvidenceError as lack:
@@ -75,7 +87,7 @@ def _ask_all(run: Run, rules: Iterable[Rule]) -> tuple[list[RuleOutcome], list[F
 
 
 def _answer(question: Question, run: Run, rule_findings: list[Found], outcomes: list[RuleOutcome]) -> Answer:
-    plain = plain_answer(question, run)
+    plain = _of_the_run(question, run)
     findings = [finding for rule, finding in rule_findings if rule.question == question]
     severities = {finding.severity for finding in findings}
     text = plain.text if plain.known else f"unknown, because {plain.text}"
@@ -88,6 +100,14 @@ def _answer(question: Question, run: Run, rule_findings: list[Found], outcomes: 
     lacking = [outcome.cure for outcome in outcomes if outcome.question == question and outcome.cure]
     missing = list(dict.fromkeys((*plain.missing, *lacking)))
     return Answer(question.value, question.name.lower(), verdict, text, missing)
+
+
+def _of_the_run(question: Question, run: Run) -> PlainAnswer:
+    """The run's own answer; none where the records hold nothing that could tell."""
+    doubt = doubt_of(run)
+    if doubt and doubt.doubts == EVERYTHING and question in ABOUT_TIME:
+        return PlainAnswer(f"{doubt.text.partition(':')[0]}; {RECORD_AGAIN}", (RECORD_AGAIN,), known=False)
+    return plain_answer(question, run)
 
 
 def _row(rule: Rule, finding: Finding, run: Run, steps: int) -> FindingRow:
@@ -120,21 +140,26 @@ def _verdict(run: Run, rule_findings: list[Found]) -> str:
     shares = {kind: cost(run, lambda rank_times, kind=kind: rank_times.term(kind).total_ns).share for kind in Kind}  # type: ignore[misc]
     if not any(rank_times.window.total_ns for rank_times in breakdown(run)):
         return "nothing ran in the recorded window"
-    losses = {kind: value for kind, value in shares.items() if kind is not Kind.COMPUTE}
+    doubt = doubt_of(run, frozenset((Doubt.COMPUTE,)))
+    if doubt and doubt.doubts == EVERYTHING:
+        return f"device time is unknown: {doubt.text.partition(':')[0]}"
+    is_idle_known = doubt_of(run, frozenset((Doubt.IDLE,))) is None
+    losses = {kind: shares[kind] for kind in Kind if kind is not Kind.COMPUTE and (is_idle_known or kind != Kind.SYNC)}
     worst = max(losses, key=lambda kind: losses[kind])
     words = {
         Kind.COMMUNICATION: "communication between ranks",
         Kind.MOVEMENT: "state movement",
         Kind.SYNC: "a device with nothing to run",
     }
-    line = f"{share(shares[Kind.COMPUTE])} of the window computes; "
+    largest = f"the largest loss is {words[worst]}, {share(losses[worst])}"
     if losses[worst] < NOTHING_LOST:
-        line += "nothing else takes a hundredth of it"
-    else:
-        line += f"the largest loss is {words[worst]}, {share(losses[worst])}"
+        largest = "nothing else takes a hundredth of it" if is_idle_known else "no other loss is known"
+    line = f"{share(shares[Kind.COMPUTE])} of the window computes; {largest}"
+    if not is_idle_known:
+        line = f"records are missing, how long the device was idle is unknown: at least {line}"
     costly = [(rule, finding) for rule, finding in rule_findings if finding.severity is not Severity.INFO]
     if not costly:
-        return f"{line}. No warnings."
+        return f"{line}. No warnings." if is_idle_known else f"{line}."
     rule, finding = costly[0]
     gain = f", up to {share(finding.cost_share)} of the window" if finding.cost_share else ""
     return f"{line}. {count(len(costly), 'warning')}; start with {rule.code} {rule.name}{gain}."

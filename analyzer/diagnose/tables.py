@@ -12,7 +12,7 @@ from analyzer.measures.advice.fitting import fitting
 from analyzer.measures.breakdown import Breakdown, breakdown
 from analyzer.measures.experts.load import expert_loads
 from analyzer.measures.links import links
-from analyzer.measures.plausible import faults, slowed
+from analyzer.measures.plausible import notes
 from analyzer.measures.reuse import counted_reuse
 from analyzer.measures.skew import group_waiting
 from analyzer.measures.stages import stages
@@ -22,6 +22,7 @@ from analyzer.measures.waits import waits
 from analyzer.measures.workload import workload
 from analyzer.model.kind import Cause, Kind
 from analyzer.model.run import Run
+from analyzer.model.trace import Note
 from analyzer.schema.bounds import ExpertRow, ScalingFacts, StageRow
 from analyzer.schema.breakdown import BreakdownTables, Hidden, RankBreakdown, StepKind, SyncCauses
 from analyzer.schema.finding import Basis
@@ -92,7 +93,9 @@ def _wait_method(run: Run) -> str:
 
 
 def warnings(run: Run) -> Iterator[str]:
-    """Unclassified time, an inflating profiler, stuck calls, faults of the recording; equal notes of ranks once."""
+    """What makes figures unreliable, then unclassified time, an inflating profiler, stuck calls, and the rest."""
+    worded = [(bool(note.doubts), _worded(note.text, note.count, where)) for note, where in _notes(run)]
+    yield from (text for is_doubt, text in worded if is_doubt)
     parts = breakdown(run)
     busy_ns = sum(rank_times.device_busy_ns for rank_times in parts)
     unknown_ns = sum(rank_times.unclassified_ns for rank_times in parts)
@@ -104,15 +107,14 @@ def warnings(run: Run) -> Iterator[str]:
     inflation = run.workload.reference.get("inflation", 1.0)
     if inflation >= INFLATED:
         yield f"the profiler slowed the steps {inflation:.2f}x: the same steps were timed without it"
-    for note in (*slowed(run), *run.notes, *stuck(run)):
-        yield _worded(note.text, note.count, ())
-    seen: dict[str, tuple[int, list[int]]] = {}
-    for trace in run.traces:
-        for note in (*faults(trace), *trace.notes):
-            total, where = seen.get(note.text, (0, []))
-            seen[note.text] = (total + note.count, [*where, trace.rank])
-    for text, (total, where) in seen.items():
-        yield _worded(text, total, tuple(where) if len(run.traces) > 1 else ())
+    yield from (note.text for note in stuck(run))
+    yield from (text for is_doubt, text in worded if not is_doubt)
+
+
+def _notes(run: Run) -> Iterator[tuple[Note, tuple[int, ...]]]:
+    """The notes; the ranks are named where there are several."""
+    for note, where in notes(run):
+        yield note, where if len(run.traces) > 1 else ()
 
 
 def _worded(text: str, times: int, where: tuple[int, ...]) -> str:

@@ -20,6 +20,7 @@ from analyzer.ingest.manifest import Manifest, read_manifest
 from analyzer.ingest.scrapes import growth
 from analyzer.ingest.server_args import ServerArgs, read_server_args, server_role
 from analyzer.ingest.sessions import UNRANKED, one_run
+from analyzer.ingest.together import distinct, misfits
 from analyzer.ingest.topology import read_topology
 from analyzer.model.hardware import Hardware
 from analyzer.model.run import Run
@@ -65,8 +66,9 @@ def load(*places: str | Path, detail: Detail = Detail.DEVICE, advance: Advance |
     label = os.fsencode(", ".join(map(str, places))).decode(errors="replace")  # a name on disk need not be UTF-8
     if not traces:
         raise RunNotFoundError(_nothing(label, found, notes))
+    traces, same_notes = distinct(traces)
     ranked, session_notes = one_run(_by_folder(traces, found))
-    return _run(label, ranked, found, (*notes, *session_notes))
+    return _run(label, ranked, found, (*notes, *same_notes, *session_notes, *misfits(ranked)))
 
 
 def _run(label: str, traces: tuple[Trace, ...], found: RunFiles, notes: tuple[Note, ...]) -> Run:

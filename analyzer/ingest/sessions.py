@@ -22,7 +22,7 @@ def one_run(traces: list[Trace]) -> Chosen:
     """Traces of one session, ranks unique and ascending, and what was left out or renumbered."""
     notes: list[Note] = []
     kept = _one_stage(traces, notes)
-    if _claims_twice(kept):
+    if _claims_twice(kept) or any(trace.rank == UNRANKED for trace in kept):
         kept = _one_session(kept, notes)
     kept = _unranked_numbered(kept, notes)
     if _claims_twice(kept):

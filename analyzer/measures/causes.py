@@ -191,9 +191,10 @@ def _at(column: Integers, rows: Integers) -> Integers:
 def _without_device(trace: Trace, idle: Intervals) -> dict[Cause, Intervals]:
     """No operation runs on any thread: inside a step the host is between operations, outside it has no work."""
     steps = working_annotations(trace)
-    inside = idle & steps.union()
+    is_recorded = bool(np.any(trace.activities.kind != Kind.SYNC))  # else of a device of which nothing is known
+    known = len(steps) > 0 and is_recorded
+    inside = idle & steps.union() if known else Intervals.empty()
     outside = idle - inside
-    known = len(steps) > 0
     return {
         Cause.HOST_SYNC: Intervals.empty(),
         Cause.HOST_LAUNCH: inside,

@@ -1,33 +1,26 @@
 """What of a recording cannot be whole, asked before any figure; each fault is counted and says what follows from it.
 
-Launches without kernels, kernels without launches, lost stretches, overlaps, and a profiler that slowed what it
-watched. Profilers drop whole buffers of records when they are full, and stop in the middle of the work that is queued.
-What is cut off at the two ends of the window is no fault and is not counted.
+Missing records, durations that are none, first uses of a kernel, captures, overlaps, and a profiler that slowed what
+it watched. A note says which records it makes unreliable: rules that rest on them are not asked, and no bound is made.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from analyzer.intervals import Intervals
-from analyzer.model.events import ABSENT, Activities, Events
+from analyzer.measures.lost import captured, launches, launching, missing_records
+from analyzer.model.events import ABSENT, Activities
 from analyzer.model.run import Run
-from analyzer.model.trace import Note, Trace
-from analyzer.stats.arrays import Integers, Mask
-from analyzer.steps.launches import launch_rows
+from analyzer.model.trace import EVERYTHING, Doubt, Note, Trace
+from analyzer.once import once
+from analyzer.stats.arrays import Integers
+from analyzer.steps.launches import graph_launches, launch_rows
 from analyzer.steps.steps import Phase, step_summary
-from analyzer.units import count, duration
-
-LAUNCH = re.compile(r"^(cuda|hip|cu)(Ext|Module|Graph)*Launch(?!HostFunc)")
-"""Calls that put work on the device. A host function is none."""
-BEGIN_CAPTURE = re.compile(r"^(cuda|hip|cu)StreamBeginCapture")
-END_CAPTURE = re.compile(r"^(cuda|hip|cu)StreamEndCapture")
-
-LOST_ROW = 32
-"""Launches in a row without a kernel that are a lost buffer rather than single lost records."""
+from analyzer.units import duration
 
 OVERLAP_NS = 20_000
 """On one stream: dependent launch starts up to 5 µs early and old clocks count whole µs, so less is no fault."""
@@ -46,9 +39,86 @@ SLOWED = 1.1
 """Period of decode steps over the engine's own time per token; run-to-run noise stays below."""
 
 
+FIRST_USE_NS = 10_000_000
+"""A launch call takes 5 µs; one that loads a module or compiles takes from tens of ms to seconds."""
+
+FIRST_USE_SHARE = 0.5
+"""Of the idle time in such calls, from which on what is said of launching is said of them."""
+
+CAPTURE_SHARE = 0.9
+"""Of launches made while a stream is captured, from which on nothing but a capture was recorded."""
+
+
+@once
+def notes(run: Run) -> tuple[tuple[Note, tuple[int, ...]], ...]:
+    """What is wrong with the records, gravest first, and on which ranks; equal notes of several ranks once."""
+    noted: dict[str, tuple[Note, tuple[int, ...]]] = {}
+    for note in (*slowed(run), *_only_captures(run), *run.notes):
+        noted[note.text] = (note, ())
+    for trace in run.traces:
+        for note in (*faults(trace), *trace.notes):
+            before, where = noted.get(note.text, (replace(note, count=0), ()))
+            both = replace(note, count=before.count + note.count, doubts=before.doubts | note.doubts)
+            noted[note.text] = (both, (*where, trace.rank))
+    return tuple(sorted(noted.values(), key=lambda entry: -len(entry[0].doubts)))
+
+
+def doubt_of(run: Run, evidence: frozenset[Doubt] = EVERYTHING) -> Note | None:
+    """The gravest note that makes this evidence unreliable; None where it can be relied on."""
+    return next((note for note, _ in notes(run) if note.doubts & evidence), None)
+
+
 def faults(trace: Trace) -> tuple[Note, ...]:
     """What cannot be whole in one trace. Linear in its events."""
-    return (*_launches(trace), *_kernels(trace), *_overlaps(trace))
+    return (*_durations(trace), *missing_records(trace), *_first_uses(trace), *_overlaps(trace))
+
+
+def _durations(trace: Trace) -> Iterator[Note]:
+    """Entries none of which lasts any time: durations were not recorded."""
+    work = trace.activities
+    if len(work) and not np.any(work.end_ns > work.start_ns):
+        text = "device entry with a duration of 0, as all have: how long anything ran was not recorded"
+        yield Note(text, len(work), EVERYTHING)
+
+
+def _first_uses(trace: Trace) -> Iterator[Note]:
+    """Launch calls of a kernel not used before that last long while the device is idle."""
+    calls = trace.calls
+    slow = (calls.duration_ns >= FIRST_USE_NS) & launches(calls) & ~graph_launches(trace)
+    if not slow.any():
+        return
+    work, launched_by = trace.activities, launch_rows(trace)
+    _, first = np.unique(work.name.codes, return_index=True)
+    rows = np.unique(launched_by[first])
+    rows = rows[rows != ABSENT]
+    rows = rows[slow[rows]]
+    idle = trace.window - work.union()
+    waited = idle & Intervals.from_arrays(calls.start_ns[rows], calls.end_ns[rows])
+    if waited.total_ns < FIRST_USE_NS:
+        return
+    text = (
+        f"first use of a kernel: the device was idle for {duration(waited.total_ns)} while its launch call loaded or "
+        "compiled it; warm up before recording"
+    )
+    is_notable = waited.total_ns >= FIRST_USE_SHARE * idle.total_ns
+    yield Note(text, int(rows.size), frozenset((Doubt.LAUNCHES,)) if is_notable else frozenset())
+
+
+def _only_captures(run: Run) -> Iterator[Note]:
+    """A recording of the capture of graphs, in which nothing was served."""
+    kinds = {row.kind for row in step_summary(run)} - {Phase.IDLE.value}
+    if kinds == {Phase.CAPTURE.value} or (not kinds and all(map(_is_capture, run.traces))):
+        text = "nothing but the capture of graphs was recorded: no time of it is one of serving; give the other traces"
+        yield Note(text, doubts=EVERYTHING)
+
+
+def _is_capture(trace: Trace) -> bool:
+    """Whether most of what is launched is captured, and nothing replayed."""
+    inside = captured(trace.calls)
+    if not inside.any() or graph_launches(trace).any():
+        return False
+    calls = launching(trace.calls)
+    return int(np.count_nonzero(calls & inside)) >= CAPTURE_SHARE * int(np.count_nonzero(calls))
 
 
 def slowed(run: Run) -> tuple[Note, ...]:
@@ -85,71 +155,6 @@ def _counted_ns(counters: Mapping[str, float]) -> float | None:
         if times:
             return 1e9 * total / times
     return None
-
-
-def _launches(trace: Trace) -> Iterator[Note]:
-    """Launches whose kernels are not there, although those of later launches are."""
-    calls = trace.calls
-    chosen = np.flatnonzero(_is_launch(calls))
-    _, first = np.unique(
-        calls.correlation[chosen], return_index=True
-    )  # a driver call inside a runtime call is the same
-    chosen = np.sort(chosen[first])
-    ran = np.isin(calls.correlation[chosen], trace.activities.correlation)
-    if not ran.any():
-        return
-    inside = slice(0, int(np.flatnonzero(ran)[-1]))
-    missing, rows = ~ran[inside], chosen[inside]
-    begin, end = _rows_of(missing)
-    lost = end - begin >= LOST_ROW
-    if lost.any():
-        stretches = Intervals.from_arrays(calls.start_ns[rows[begin[lost]]], calls.end_ns[rows[end[lost] - 1]])
-        yield Note(
-            f"{count(int(lost.sum()), 'stretch', 'stretches')} of {duration(stretches.total_ns)} in all in which "
-            f"{int((end - begin)[lost].sum()):,} launches in a row have no kernel, a lost buffer of the profiler: what "
-            "ran there reads as idle time"
-        )
-    single = int((end - begin)[~lost].sum())
-    if single:
-        yield Note("launch without a kernel: what it ran is missing from every sum and reads as idle time", single)
-
-
-def _is_launch(calls: Events) -> Mask:
-    """bool[n]: calls that launch, with a correlation, outside captures: what is captured runs later, if ever."""
-    launches: Mask = calls.name.where(lambda name: LAUNCH.match(name) is not None) & (calls.correlation != ABSENT)
-    begins = calls.name.where(lambda name: BEGIN_CAPTURE.match(name) is not None)
-    if begins.any():
-        ends = calls.name.where(lambda name: END_CAPTURE.match(name) is not None)
-        opened = np.sort(calls.start_ns[begins])
-        closed = np.sort(calls.end_ns[ends])
-        before = np.searchsorted(opened, calls.start_ns, side="right") - np.searchsorted(closed, calls.start_ns)
-        launches &= before <= 0
-    return launches
-
-
-def _rows_of(flags: Mask) -> tuple[Integers, Integers]:
-    """Begins and ends of the runs of True."""
-    edges = np.diff(np.concatenate([[0], flags.astype(np.int64), [0]]))
-    return np.flatnonzero(edges == 1).astype(np.int64), np.flatnonzero(edges == -1).astype(np.int64)
-
-
-def _kernels(trace: Trace) -> Iterator[Note]:
-    """Work whose launch is not there, although that of earlier work on its stream is.
-
-    A stream keeps its order: what follows work that was launched inside the window was launched inside it too.
-    """
-    work = trace.activities
-    launched = launch_rows(trace) != ABSENT
-    _, stream = np.unique(np.stack([work.process, work.lane]), axis=1, return_inverse=True)
-    first = np.full(int(stream.max(initial=-1)) + 1, len(work))
-    np.minimum.at(first, stream.reshape(-1)[launched], np.flatnonzero(launched))
-    late = np.arange(len(work)) > first[stream.reshape(-1)]
-    missing = int(np.count_nonzero(late & ~launched & (work.correlation != ABSENT)))
-    if missing:
-        yield Note(
-            "device entry without its launch: why the device was idle before it is unknown, and it may be in no step",
-            missing,
-        )
 
 
 def _overlaps(trace: Trace) -> Iterator[Note]:

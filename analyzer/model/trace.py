@@ -3,12 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 import numpy as np
 
 from analyzer.intervals import Intervals
 from analyzer.model.events import ABSENT, Activities, Events, Labels
 from analyzer.stats.arrays import Integers
+
+
+class Doubt(str, Enum):
+    """What the records cannot carry once something is wrong with them."""
+
+    COMPUTE = "compute"
+    COMMUNICATION = "communication"
+    MOVEMENT = "movement"
+    IDLE = "idle time"
+    LAUNCHES = "launches"
+    STEPS = "steps"
+
+
+EVERYTHING = frozenset(Doubt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +33,12 @@ class Note:
     Attributes:
         text: what was found and what follows from it.
         count: how often; 1 where counting makes no sense.
+        doubts: what is unreliable because of it: rules that rest on it are silent.
     """
 
     text: str
     count: int = 1
+    doubts: frozenset[Doubt] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from analyzer.ingest.events import ascend, device, host, merged
+from analyzer.ingest.events import ascend, device, devices, host, merged
 from analyzer.ingest.events.origin import origin_of
 from analyzer.ingest.events.records import records
 from analyzer.ingest.events.shapes import shaped
@@ -16,7 +16,7 @@ from analyzer.ingest.kineto.detail import Detail
 from analyzer.ingest.kineto.kineto import read
 from analyzer.ingest.kineto.raw import RawTrace
 from analyzer.ingest.sessions import UNRANKED
-from analyzer.model.trace import CollectiveRecords, Note, Trace
+from analyzer.model.trace import EVERYTHING, CollectiveRecords, Note, Trace
 from analyzer.stats.arrays import Integers, Mask
 
 
@@ -31,11 +31,21 @@ def read_traces(path: Path, identity: FileIdentity, detail: Detail) -> tuple[Tra
     raw = read(path, detail)
     placed = merged.parts(raw)
     if not placed:
+        ranked = () if ascend.is_ascend(raw) else devices.ranks_of(raw)
+        if ranked:
+            return tuple(_of_several(part, identity, rank, len(ranked)) for rank, part in ranked)
         return (_trace(raw, identity, path),)
     return tuple(
         _trace(part, replace(identity, rank=rank, placement=coordinates), None)
         for rank, (coordinates, part) in enumerate(placed)
     )
+
+
+def _of_several(part: RawTrace, identity: FileIdentity, rank: int, files_devices: int) -> Trace:
+    """The trace of one of the devices of a file."""
+    trace = _trace(part, replace(identity, rank=rank, placement={}), None)
+    text = f"one file holds the work of {files_devices} devices: each is shown as a rank of its own"
+    return replace(trace, notes=(*trace.notes, Note(text)))
 
 
 def _trace(raw: RawTrace, identity: FileIdentity, path: Path | None) -> Trace:
@@ -74,7 +84,12 @@ def _without_device(raw: RawTrace, identity: FileIdentity) -> Trace:
     calls = device.events(raw, raw.category.where(lambda category: category.lower() in device.CALLS))
     notes = list(raw.problems)
     if raw.metadata.get("deviceProperties") and len(activities):
-        notes.append(Note("a device is listed but none of its work was recorded: host operations are shown instead"))
+        is_unknown = not host.is_carried_out(raw).any()  # collectives of a host are carried out for work on the host
+        text = "a device is listed but none of its work was recorded"
+        notes.append(
+            Note(text, doubts=EVERYTHING) if is_unknown else Note(f"{text}: host operations are shown instead")
+        )
+        activities = host.not_compute(activities) if is_unknown else activities
     origin = origin_of(raw, identity, "cpu", None)
     return Trace(
         rank=_rank(raw, identity),

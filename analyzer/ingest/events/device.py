@@ -119,11 +119,13 @@ def _clipped(work: Events) -> tuple[Integers, tuple[Note, ...]]:
     """Ends that do not run into the next entry of the stream, and what was taken off.
 
     A stream runs one entry at a time. An end far beyond the next start is a fault of the record, known from ROCm.
-    Kernels of one graph are spared: its branches run side by side and may be recorded on one stream.
+    Kernels of one graph are spared: its branches run side by side and may be recorded on one stream. An entry of no
+    duration takes up no time on its stream, so that none runs into it.
     """
-    if len(work) == 0:
+    lasting = np.flatnonzero(work.end_ns > work.start_ns)
+    if lasting.size == 0:
         return work.end_ns, ()
-    order = np.lexsort((work.start_ns, work.lane, work.process))
+    order = lasting[np.lexsort((work.start_ns[lasting], work.lane[lasting], work.process[lasting]))]
     lane, process = work.lane[order], work.process[order]
     start, end, launch = work.start_ns[order], work.end_ns[order], work.correlation[order]
     follows = (lane[1:] == lane[:-1]) & (process[1:] == process[:-1])

@@ -17,6 +17,7 @@ from analyzer.stats.arrays import Integers, Mask
 
 OPERATIONS = frozenset(("cpu_op", "operator"))
 SETUP = "comm_setup"
+DEVICE_UNKNOWN = "device_unknown"
 CARRIED_OUT = ("gloo:", "mpi:", "ucc:")
 """Annotations that span a collective from when the backend takes it up to its end; they are operations, not marks."""
 POSTED = ("c10d::", "_c10d_functional::", "_dtensor::")
@@ -58,6 +59,12 @@ def leaf_activities(raw: RawTrace) -> tuple[Activities, Integers]:
     patterns = _posting_told_apart(names.values) if whole.any() else classify(names.values)
     made = Activities(names, start, end, operations.process[at], operations.lane[at], nothing, patterns, nothing)
     return made, rows[at]
+
+
+def not_compute(operations: Activities) -> Activities:
+    """Operations of a host whose device was not recorded: what the device did in their time is unknown."""
+    unknown = Pattern("", Kind.SYNC, DEVICE_UNKNOWN, ())
+    return replace(operations, patterns=(unknown,) * len(operations.name.values))
 
 
 def _posting_told_apart(names: tuple[str, ...]) -> tuple[Pattern | None, ...]:

@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from analyzer.ingest.kineto.raw import Descriptions, RawTrace, SparseIntegers, SparseLabels
-from analyzer.stats.arrays import Integers, Mask
+from analyzer.ingest.kineto.raw import Descriptions, RawTrace
+from analyzer.stats.arrays import Integers
 
 _LABELLED = re.compile(r"^\[((?:(?:TP|DP|PP|EP)\d+-?)+)\] (\S+)$")
 _PART = re.compile(r"(TP|DP|PP|EP)(\d+)")
@@ -51,30 +51,21 @@ def _part(raw: RawTrace, own: dict[int, str]) -> RawTrace:
     numbers = {number: int(text) if text.lstrip("-").isdecimal() else number for number, text in own.items()}
     rows = np.isin(raw.process, list(numbers))
     described = np.isin(raw.descriptions.process, list(numbers))
+    part = raw.take(rows)
     return replace(
-        raw,
-        phase=raw.phase.take(rows),
-        category=raw.category.take(rows),
-        name=raw.name.take(rows),
-        start_ns=raw.start_ns[rows],
-        duration_ns=raw.duration_ns[rows],
-        process=_renamed(raw.process[rows], numbers),
-        thread=raw.thread[rows],
-        integers={
-            key: SparseIntegers(*_kept(column.rows, column.values, rows)) for key, column in raw.integers.items()
-        },
-        texts={key: _texts(column, rows) for key, column in raw.texts.items()},
+        part,
+        process=_renamed(part.process, numbers),
         descriptions=Descriptions(
             _renamed(raw.descriptions.process[described], numbers),
             raw.descriptions.thread[described],
             raw.descriptions.key.take(described),
             raw.descriptions.text.take(described),
         ),
-        metadata={**raw.metadata, "distributedInfo": _shared(raw.metadata.get("distributedInfo"))},
+        metadata={**raw.metadata, "distributedInfo": shared(raw.metadata.get("distributedInfo"))},
     )
 
 
-def _shared(job: object) -> dict[str, object]:
+def shared(job: object) -> dict[str, object]:
     """What holds for all ranks; rank and groups are those of whichever file came first."""
     return (
         {key: value for key, value in job.items() if key in ("backend", "world_size", "nccl_version")}
@@ -86,13 +77,3 @@ def _shared(job: object) -> dict[str, object]:
 def _renamed(process: Integers, numbers: dict[int, int]) -> Integers:
     values, places = np.unique(process, return_inverse=True)
     return np.array([numbers[value] for value in values.tolist()], np.int64)[places.reshape(-1)]
-
-
-def _kept(at: Integers, values: Integers, rows: Mask) -> tuple[Integers, Integers]:
-    keep = rows[at]
-    return (np.cumsum(rows) - 1)[at[keep]].astype(np.int64), values[keep]
-
-
-def _texts(column: SparseLabels, rows: Mask) -> SparseLabels:
-    keep = rows[column.rows]
-    return SparseLabels((np.cumsum(rows) - 1)[column.rows[keep]].astype(np.int64), column.values.take(keep))

@@ -121,18 +121,13 @@ class Builder:
         if len(self._pending) >= BATCH:
             self._flush()
 
-    def dense(self, base_ns: int) -> tuple[Labels, Labels, Labels, Integers, Integers, Integers, Integers]:
-        """Phase, category, name, start, duration, process and thread of all events.
-
-        Args:
-            base_ns: nanoseconds to add to each start.
-        """
+    def dense(self) -> tuple[Labels, Labels, Labels, Integers, Integers, Integers, Integers]:
+        """Phase, category, name, start, duration, process and thread of all events."""
         self._flush()
         phase, category, name = (self._labels[key].labels(self._dense.pop(key)) for key in ("ph", "cat", "name"))
         start, duration, process, thread = (
             _joined(self._numbers.pop(key)) for key in ("start", "duration", "pid", "tid")
         )
-        start += base_ns
         return phase, category, name, start, duration, process, thread
 
     def arguments(self) -> tuple[dict[str, SparseIntegers], dict[str, SparseLabels]]:
@@ -159,12 +154,6 @@ class Builder:
     def words(self) -> tuple[str, ...]:
         """Process and thread ids that are words."""
         return tuple(str(word) for word in self._words)
-
-    @property
-    def latest_ns(self) -> int:
-        """Latest start before a clock base is added, 0 where there is none."""
-        self._flush()
-        return max((int(part.max()) for part in self._numbers["start"]), default=0)
 
     def _describe(self, event: Event) -> None:
         argument = _DESCRIBED_BY.get(str(event.name))

@@ -18,6 +18,8 @@ from analyzer.ingest.kineto.stream import Stream
 BLOCK_BYTES = 1 << 19  # half a MB stays in the cache: 4 MB takes a quarter more time, 8 MB twice the memory
 
 _OPEN, _CLOSE = b'{"traceEvents":[', b"]}"
+_LIST = b'"traceEvents"'
+"""Behind the first list of events: that of a second trace. No piece is left out that may hold the end of the first."""
 _LAYOUT = re.compile(rb'"ph"(\s*:\s*)"X"(\s*,\s*)"cat"\s*:\s*"[^"\\]*"(\s*,\s*)"name"')
 
 
@@ -64,14 +66,15 @@ class Documents:
         whole, size = self.separator.whole, self._block_bytes
         before: list[bytes] = []
         while self._is_cut and (block := self._read(size)):
-            pieces = (self._rest + block).split(whole)
+            text = self._rest + block
+            pieces = text.split(whole)
             self._rest = pieces.pop()
             if not pieces:
                 size *= 2  # an event longer than a block is copied a few times, not once a block
                 continue
             size = self._block_bytes
             pieces, self._back = self._back + pieces, []
-            kept = self._filter.kept(pieces)
+            kept = pieces if _LIST in text else self._filter.kept(pieces)
             self.left_out += len(pieces) - len(kept)
             if kept:
                 yield Document(pieces, kept, before, is_last=False)

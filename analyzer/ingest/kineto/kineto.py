@@ -5,7 +5,10 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from analyzer.errors import TraceFormatError
 from analyzer.ingest.kineto import exact, foreign, problems
@@ -18,6 +21,7 @@ from analyzer.ingest.kineto.problems import Problems
 from analyzer.ingest.kineto.raw import RawTrace
 from analyzer.ingest.kineto.repair import whole
 from analyzer.ingest.kineto.salvage import Salvage
+from analyzer.ingest.kineto.stamps import near_others
 from analyzer.ingest.kineto.stream import Stream
 
 __all__ = ["Detail", "read"]
@@ -61,10 +65,15 @@ def read(path: Path, detail: Detail, *, block_bytes: int = BLOCK_BYTES) -> RawTr
 
 def _trace(path: Path, builder: Builder, metadata: dict[str, object], found: Problems) -> RawTrace:
     metadata = {whole(key): _printable(value) for key, value in metadata.items()}
-    columns = builder.dense(_base_ns(metadata, builder.latest_ns, found))
+    columns = builder.dense()
     integers, texts = builder.arguments()
-    descriptions = builder.descriptions()
-    return RawTrace(path, *columns, integers, texts, descriptions, builder.words, metadata, problems.notes(found))
+    raw = RawTrace(path, *columns, integers, texts, builder.descriptions(), builder.words, metadata, ())
+    near = near_others(raw.start_ns)
+    if near is not None:
+        found[problems.FAR] += int(np.count_nonzero(~near))
+        raw = raw.take(near)
+    start_ns = raw.start_ns + _base_ns(metadata, int(raw.start_ns.max(initial=0)), found)
+    return replace(raw, start_ns=start_ns, problems=problems.notes(found))
 
 
 def _base_ns(metadata: dict[str, object], latest_ns: int, found: Problems) -> int:

@@ -28,6 +28,10 @@ ODD_DURATION = (
     "complete event whose duration is no number or out of range, left out: its time is missing from every sum"
 )
 NEGATIVE = "complete event with a negative duration, left out: its time is missing from every sum"
+FAR = (
+    "event stamped an hour or more from all others (zero, another epoch or unit), left out: its time is missing from "
+    "every sum"
+)
 ROUNDED = "start too large for a double with nanoseconds, rounded by up to 1 µs"
 BASE_TWICE = "starts are absolute although the file states a clock base: the base was not added"
 ODD_BASE = "the clock base is no number of nanoseconds: starts are compared within this file only"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from analyzer.model.events import ABSENT, Labels
 from analyzer.model.trace import Note
-from analyzer.stats.arrays import Integers
+from analyzer.stats.arrays import Integers, Mask
 
 WORDS_FROM = -(2**62)
 """Numbers from here down stand for words. -1 and other small negative numbers are real process and thread ids."""
@@ -33,6 +33,11 @@ class SparseIntegers:
         column[self.rows] = self.values
         return column
 
+    def take(self, chosen: Mask) -> SparseIntegers:
+        """Those of the chosen events, rows counted among these."""
+        keep = chosen[self.rows]
+        return SparseIntegers((np.cumsum(chosen) - 1)[self.rows[keep]].astype(np.int64), self.values[keep])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SparseLabels:
@@ -51,6 +56,11 @@ class SparseLabels:
         codes = np.zeros(n, np.int32)
         codes[self.rows] = self.values.codes + 1
         return Labels(("", *self.values.values), codes)
+
+    def take(self, chosen: Mask) -> SparseLabels:
+        """Those of the chosen events, rows counted among these."""
+        keep = chosen[self.rows]
+        return SparseLabels((np.cumsum(chosen) - 1)[self.rows[keep]].astype(np.int64), self.values.take(keep))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,6 +121,21 @@ class RawTrace:
 
     def __len__(self) -> int:
         return len(self.name)
+
+    def take(self, chosen: Mask) -> RawTrace:
+        """The chosen events, in the order they have."""
+        return replace(
+            self,
+            phase=self.phase.take(chosen),
+            category=self.category.take(chosen),
+            name=self.name.take(chosen),
+            start_ns=self.start_ns[chosen],
+            duration_ns=self.duration_ns[chosen],
+            process=self.process[chosen],
+            thread=self.thread[chosen],
+            integers={key: column.take(chosen) for key, column in self.integers.items()},
+            texts={key: column.take(chosen) for key, column in self.texts.items()},
+        )
 
     def integer(self, key: str) -> Integers:
         """int64[n], the argument of each event, ABSENT where it has none."""
