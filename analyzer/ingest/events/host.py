@@ -13,10 +13,10 @@ from analyzer.ingest.kineto.raw import RawTrace
 from analyzer.model.events import ABSENT, Activities, Events
 from analyzer.model.kind import Kind
 from analyzer.model.pattern import Pattern
+from analyzer.model.subclass import SETUP
 from analyzer.stats.arrays import Integers, Mask
 
 OPERATIONS = frozenset(("cpu_op", "operator"))
-SETUP = "comm_setup"
 CARRIED_OUT = ("gloo:", "mpi:", "ucc:")
 """Annotations that span a collective from when the backend takes it up to its end; they are operations, not marks."""
 POSTED = ("c10d::", "_c10d_functional::", "_dtensor::")
@@ -61,9 +61,12 @@ def leaf_activities(raw: RawTrace) -> tuple[Activities, Integers]:
 
 
 def _posting_told_apart(names: tuple[str, ...]) -> tuple[Pattern | None, ...]:
-    """What names mean where a collective's own span is there: its posting is set-up, so that no call counts twice."""
+    """What names mean where a collective's own span is there: its posting is host time, so that no call counts twice.
+
+    It is no compute either: the host may post on one thread while the collective runs on another.
+    """
     return tuple(
-        replace(pattern, subclass=SETUP)
+        replace(pattern, kind=Kind.SYNC, subclass=SETUP)
         if pattern is not None and pattern.kind is Kind.COMMUNICATION and name.startswith(POSTED)
         else pattern
         for name, pattern in zip(names, classify(names), strict=True)
