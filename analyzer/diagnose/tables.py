@@ -104,9 +104,13 @@ def warnings(run: Run) -> Iterator[str]:
             f"{share(unknown_ns / busy_ns)} of busy time is in kernels that no pattern knows, counted as compute: "
             "every term is in doubt by that much"
         )
-    inflation = run.workload.reference.get("inflation", 1.0)
-    if inflation >= INFLATED:
-        yield f"the profiler slowed the steps {inflation:.2f}x: the same steps were timed without it"
+    reference = run.workload.reference
+    inflation = reference.get("inflation", 1.0)
+    if inflation >= INFLATED and reference.get("inflation_low", inflation) > 1:
+        spread = ""
+        if "inflation_low" in reference and "inflation_high" in reference:
+            spread = f" (quartiles {reference['inflation_low']:.2f}x to {reference['inflation_high']:.2f}x)"
+        yield f"the profiler slowed the steps {inflation:.2f}x{spread}: the same steps were timed without it"
     yield from (note.text for note in stuck(run))
     yield from (text for is_doubt, text in worded if not is_doubt)
 

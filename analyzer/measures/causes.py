@@ -17,6 +17,7 @@ import numpy as np
 from analyzer.intervals import Intervals
 from analyzer.model.events import ABSENT
 from analyzer.model.kind import Cause, Kind
+from analyzer.model.subclass import SETUP
 from analyzer.model.trace import Trace
 from analyzer.stats.arrays import Integers, Mask
 from analyzer.steps.launches import launch_rows
@@ -189,11 +190,16 @@ def _at(column: Integers, rows: Integers) -> Integers:
 
 
 def _without_device(trace: Trace, idle: Intervals) -> dict[Cause, Intervals]:
-    """No operation runs on any thread: inside a step the host is between operations, outside it has no work."""
+    """No operation runs on any thread: inside a step the host is between operations, outside it has no work.
+
+    Handing a collective to its backend is the launch of it.
+    """
     steps = working_annotations(trace)
-    is_recorded = bool(np.any(trace.activities.kind != Kind.SYNC))  # else of a device of which nothing is known
+    activities = trace.activities
+    is_recorded = bool(np.any(activities.kind != Kind.SYNC))  # else of a device of which nothing is known
     known = len(steps) > 0 and is_recorded
-    inside = idle & steps.union() if known else Intervals.empty()
+    posting = activities.take((activities.kind == Kind.SYNC) & activities.subclass.where(lambda word: word == SETUP))
+    inside = idle & ((steps.union() if known else Intervals.empty()) | posting.union())
     outside = idle - inside
     return {
         Cause.HOST_SYNC: Intervals.empty(),

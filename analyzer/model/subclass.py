@@ -1,5 +1,7 @@
 """The words a pattern may give to a kernel: one word for one sort of work, whatever library does it."""
 
+SETUP = "comm_setup"
+
 SUBCLASSES: dict[str, str] = {
     # communication
     "all_reduce": "every rank ends with the reduction of all ranks' tensors",

@@ -103,10 +103,10 @@ class StepKind:
         kind: prefill, decode, mixed, idle, … or unknown.
         source: how steps were found.
         count: steps of the rank that has most.
-        median_ns: device span of a step.
+        median_ns: device span of the median step over all ranks, the lower one of two in the middle.
         p90_ns: the same, 90th percentile.
         period_ns: median time from the start of one step to the start of the next, None for a single step.
-        terms: median time per term inside a step.
+        terms: time per term inside that step; they sum to `median_ns`.
         left_out: why steps are not in the figures above, with how many over all ranks.
         tokens: median scheduled in a step, None where not stated.
         requests: median in a step, None where not stated.

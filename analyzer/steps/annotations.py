@@ -12,7 +12,7 @@ from analyzer.stats.arrays import Integers, Mask
 from analyzer.steps.names import Phase, StepName, Writer, read_step_name
 from analyzer.steps.rank_steps import StepCut, StepSource
 
-_WORDED = re.compile(r"(?:^|[.:/ ])(prefill|decode)$")
+_WORDED = re.compile(r"^(?:pd[.:/])?(prefill|decode)$")
 """Ranges inside a profiler's step that name a phase, as `pd.prefill` does."""
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from analyzer.intervals import Intervals
 from analyzer.model.events import ABSENT
+from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.model.trace import Trace
 from analyzer.once import once
@@ -45,13 +46,14 @@ class StepSummary:
         count: steps of the rank that has most, those left out among them.
         left_out: why steps are not in the statistics below, with how many over all ranks. Where all of a phase would be
             left out (idle steps, captures), none is.
-        median_ns: first to last activity of a step; of a host without an accelerator, its annotation.
+        median_ns: first to last activity of the median step over all ranks (the lower one of two in the middle); of a
+            host without an accelerator, its annotation.
         p90_ns: the same, 90th percentile.
         period_ns: median time from the start of a step to the start of the next; None where no step has a next.
         median_tokens: scheduled in a step, None where not stated.
         median_requests: in a step, None where not stated.
         speculative: steps that verify drafts, over all ranks.
-        terms: median time of each term within a step.
+        terms: time of each term within that step; they sum to `median_ns`.
     """
 
     kind: str
@@ -124,6 +126,7 @@ def _summary(kind: str, rank_steps: Sequence[RankSteps], terms: Sequence[Mapping
         steady, left_out = rows, Counter()
     pooled = _Pool(tuple(rank_steps), tuple(steady))
     span_ns = pooled.of([rank.span_ns for rank in rank_steps])
+    middle = middle_row(span_ns)
     period_ns = _stated(pooled.of([rank.period_ns for rank in rank_steps]))
     sources = Counter(rank.source.value for rank, rank_rows in zip(rank_steps, rows, strict=True) if rank_rows.size)
     return StepSummary(
@@ -131,7 +134,7 @@ def _summary(kind: str, rank_steps: Sequence[RankSteps], terms: Sequence[Mapping
         source=sources.most_common(1)[0][0],
         count=max(rank_rows.size for rank_rows in rows),
         left_out=dict(left_out),
-        median_ns=int(np.median(span_ns)),
+        median_ns=int(span_ns[middle]),
         p90_ns=int(np.percentile(span_ns, 90)),
         period_ns=_median(period_ns),
         median_tokens=_median(_stated(pooled.of([rank.tokens for rank in rank_steps]))),
@@ -140,8 +143,13 @@ def _summary(kind: str, rank_steps: Sequence[RankSteps], terms: Sequence[Mapping
             int(np.count_nonzero(rank.is_speculative[rank_rows]))
             for rank, rank_rows in zip(rank_steps, steady, strict=True)
         ),
-        terms=_terms(pooled, terms),
+        terms=_terms(pooled, terms, middle),
     )
+
+
+def middle_row(span_ns: Integers) -> int:
+    """The row of the median span: the lower one of two in the middle, the earliest of equal ones."""
+    return int(np.argsort(span_ns, kind="stable")[(span_ns.size - 1) // 2])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,20 +164,22 @@ class _Pool:
         return np.concatenate([column[rank_rows] for column, rank_rows in zip(columns, self.rows, strict=True)])
 
 
-def _terms(pooled: _Pool, terms: Sequence[Mapping[str, Intervals]]) -> dict[str, int]:
+def _terms(pooled: _Pool, terms: Sequence[Mapping[str, Intervals]], middle: int) -> dict[str, int]:
+    """Time in each term of the step in this row of the pool; what lies outside the window of its rank is idle."""
     if not terms:
         return {}
     names = dict.fromkeys(name for rank in terms for name in rank)
-    return {
+    within = {
         name: int(
-            np.median(
-                pooled.of(
-                    [rank.time_within(rank_terms[name]) for rank, rank_terms in zip(pooled.ranks, terms, strict=True)]
-                )
-            )
+            pooled.of(
+                [rank.time_within(rank_terms[name]) for rank, rank_terms in zip(pooled.ranks, terms, strict=True)]
+            )[middle]
         )
         for name in names
     }
+    span_ns = int(pooled.of([rank.span_ns for rank in pooled.ranks])[middle])
+    busy = {name: time_ns for name, time_ns in within.items() if name != Kind.SYNC.label}
+    return {**within, Kind.SYNC.label: span_ns - sum(busy.values())}
 
 
 def _stated(values: Integers) -> Integers:

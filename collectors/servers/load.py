@@ -219,17 +219,17 @@ def quantiles(times_ns: Sequence[int]) -> dict[str, int]:
     return {name: round(value) for name, value in zip(QUANTILES, values.tolist(), strict=True)}
 
 
-def time_to_token(answers: Sequence[TimedAnswer], concurrency: int, token: int) -> list[int]:
-    """From sending to output token `token` (from 0; the last one where there are fewer), of the requests sent first.
+def paces_ns(answers: Sequence[TimedAnswer], concurrency: int, tokens: int) -> list[float]:
+    """Mean time between tokens over the first `tokens` gaps of each of the requests sent first; those that have any.
 
     Under a profile of N engine steps the first N/2 tokens of these requests come from profiled steps, and before the
-    server stops to write its traces; so the same figure without the profiler tells what it costs. Time since sending,
-    and not between tokens, since several tokens may reach the client at once.
+    server stops to write its traces; so the same figure without the profiler tells what it costs. Time to the first
+    token is left out: it holds the queue and prefill, which no two loads share.
     """
     return [
-        answer.first_token_ns + sum(answer.gaps_ns[:token])
+        sum(answer.gaps_ns[:tokens]) / len(answer.gaps_ns[:tokens])
         for answer in answers
-        if answer.index < concurrency and answer.first_token_ns is not None and not answer.fault
+        if answer.index < concurrency and answer.gaps_ns[:tokens] and not answer.fault
     ]
 
 

@@ -22,6 +22,8 @@ from collectors.workloads import manifest
 REQUEST_LOG = "requests.jsonl"
 METRICS_BEFORE, METRICS_AFTER = "metrics_before.prom", "metrics_after.prom"
 
+FEWEST_REQUESTS = 3
+"""Whose times between tokens give a median with a spread."""
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -120,22 +122,29 @@ def _bytes(files: Sequence[Path]) -> int:
 
 
 def _reference(request: Request, turns: Turns) -> dict[str, Any]:
-    """The same load without the profiler and with it; `inflation` compares tokens that the profile surely covers."""
+    """The same load without the profiler and with it; `inflation` compares tokens that the profile surely covers.
+
+    It is absent, which means unknown, where fewer than three requests on a side tell the time between tokens.
+    """
     if not turns.reference:
         return {}
     steps = request.plan.steps
-    token = request.plan.skip_steps + steps // 2 if steps else turns.load.output_tokens
-    entry: dict[str, int | float] = {"requests": len(turns.reference), "early_tokens": token}
-    early = {}
+    tokens = request.plan.skip_steps + steps // 2 if steps else turns.load.output_tokens
+    entry: dict[str, int | float] = {"requests": len(turns.reference), "early_tokens": tokens}
+    early: dict[str, list[float]] = {}
     for prefix, answers in (("", turns.reference), ("profiled_", turns.profiled)):
         times = _load.summary(answers)
         for name in ("ttft_ns", "itl_ns", "tpot_ns", "request_ns"):
             quantiles = times[name]
             if isinstance(quantiles, dict) and quantiles:
                 entry[f"{prefix}{name.removesuffix('_ns')}_median_ns"] = quantiles["median"]
-        if moments := _load.time_to_token(answers, turns.load.concurrency, token):
-            early[prefix] = statistics.median(moments)
-            entry[f"{prefix}early_median_ns"] = round(early[prefix])
+        paces = _load.paces_ns(answers, turns.load.concurrency, tokens)
+        if len(paces) >= FEWEST_REQUESTS:
+            early[prefix] = statistics.quantiles(paces, n=4, method="inclusive")
+            entry[f"{prefix}early_itl_median_ns"] = round(early[prefix][1])
     if len(early) > 1:
-        entry["inflation"] = round(early["profiled_"] / early[""], 3)
+        low, middle, high = early[""]
+        profiled_low, profiled_middle, profiled_high = early["profiled_"]
+        entry["inflation"] = round(profiled_middle / middle, 3)
+        entry["inflation_low"], entry["inflation_high"] = round(profiled_low / high, 3), round(profiled_high / low, 3)
     return {"reference": entry}

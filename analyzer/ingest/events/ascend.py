@@ -6,6 +6,7 @@ import numpy as np
 
 from analyzer.errors import TraceFormatError
 from analyzer.ingest.kineto.raw import RawTrace
+from analyzer.model.events import Labels
 from analyzer.stats.arrays import Integers, Mask
 
 HARDWARE = ("Ascend Hardware",)
@@ -18,6 +19,8 @@ WHOLE_COLLECTIVE = "Communication"
 
 NO_WORK = ("EVENT_", "NOTIFY_", "PLACE_HOLDER", "Notify", "Write Value", "RDMASend")
 """Task types that mark or wait; `SDMA` are the copies inside collectives, which the collective's own row covers."""
+UNNAMED = "Other"
+"""What the profiler calls a task whose type it does not know: on HCCL's streams, steps of a collective."""
 STEP_OF_COLLECTIVE = ("SDMA", "RDMA", "Memcpy", "Reduce_Inline")
 
 
@@ -38,6 +41,8 @@ def is_work(raw: RawTrace) -> Mask:
     task_type = raw.text("Task Type")
     tasks &= ~task_type.where(lambda word: word.startswith(NO_WORK) or word in STEP_OF_COLLECTIVE)
     collectives = spans & np.isin(raw.process, _processes(raw, COLLECTIVES)) & np.isin(raw.thread, _whole(raw))
+    if collectives.any():
+        tasks &= ~_of_collectives(raw, tasks, task_type)
     work: Mask = tasks | collectives
     if not work.any() and _processes(raw, (OVERLAP,)).size:
         raise TraceFormatError(
@@ -45,6 +50,13 @@ def is_work(raw: RawTrace) -> Mask:
             "give the whole trace_view.json that torch_npu wrote"
         )
     return work
+
+
+def _of_collectives(raw: RawTrace, tasks: Mask, task_type: Labels) -> Mask:
+    """bool[n]: unnamed tasks on streams that compute nothing: steps of collectives, which have rows of their own."""
+    unnamed = tasks & task_type.where(lambda word: word == UNNAMED)
+    computing = np.unique(raw.thread[tasks & ~unnamed])
+    return unnamed & ~np.isin(raw.thread, computing)
 
 
 def is_call(raw: RawTrace) -> Mask:

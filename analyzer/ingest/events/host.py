@@ -13,10 +13,10 @@ from analyzer.ingest.kineto.raw import RawTrace
 from analyzer.model.events import ABSENT, Activities, Events
 from analyzer.model.kind import Kind
 from analyzer.model.pattern import Pattern
+from analyzer.model.subclass import SETUP
 from analyzer.stats.arrays import Integers, Mask
 
 OPERATIONS = frozenset(("cpu_op", "operator"))
-SETUP = "comm_setup"
 DEVICE_UNKNOWN = "device_unknown"
 CARRIED_OUT = ("gloo:", "mpi:", "ucc:")
 """Annotations that span a collective from when the backend takes it up to its end; they are operations, not marks."""
@@ -68,9 +68,12 @@ def not_compute(operations: Activities) -> Activities:
 
 
 def _posting_told_apart(names: tuple[str, ...]) -> tuple[Pattern | None, ...]:
-    """What names mean where a collective's own span is there: its posting is set-up, so that no call counts twice."""
+    """What names mean where a collective's own span is there: its posting is host time, so that no call counts twice.
+
+    It is no compute either: the host may post on one thread while the collective runs on another.
+    """
     return tuple(
-        replace(pattern, subclass=SETUP)
+        replace(pattern, kind=Kind.SYNC, subclass=SETUP)
         if pattern is not None and pattern.kind is Kind.COMMUNICATION and name.startswith(POSTED)
         else pattern
         for name, pattern in zip(names, classify(names), strict=True)
