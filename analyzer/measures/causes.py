@@ -189,6 +189,14 @@ def _at(column: Integers, rows: Integers) -> Integers:
     return column[np.maximum(rows, 0)]
 
 
+def posting(trace: Trace) -> Intervals:
+    """The instants at which a host without an accelerator hands a collective to its backend."""
+    activities = trace.activities
+    return activities.take(
+        (activities.kind == Kind.SYNC) & activities.subclass.where(lambda word: word == SETUP)
+    ).union()
+
+
 def _without_device(trace: Trace, idle: Intervals) -> dict[Cause, Intervals]:
     """No operation runs on any thread: inside a step the host is between operations, outside it has no work.
 
@@ -198,8 +206,7 @@ def _without_device(trace: Trace, idle: Intervals) -> dict[Cause, Intervals]:
     activities = trace.activities
     is_recorded = bool(np.any(activities.kind != Kind.SYNC))  # else of a device of which nothing is known
     known = len(steps) > 0 and is_recorded
-    posting = activities.take((activities.kind == Kind.SYNC) & activities.subclass.where(lambda word: word == SETUP))
-    inside = idle & ((steps.union() if known else Intervals.empty()) | posting.union())
+    inside = idle & ((steps.union() if known else Intervals.empty()) | posting(trace))
     outside = idle - inside
     return {
         Cause.HOST_SYNC: Intervals.empty(),

@@ -10,6 +10,7 @@ import numpy as np
 from analyzer.errors import MissingEvidenceError
 from analyzer.intervals import Intervals
 from analyzer.measures.breakdown import Breakdown, breakdown
+from analyzer.measures.causes import posting
 from analyzer.measures.expected import Call, expected
 from analyzer.measures.skew import late_rank
 from analyzer.measures.traffic import SETUP, message_bytes
@@ -138,6 +139,12 @@ def _idle(members: list[_Member], count: int) -> Iterator[ClassTime]:
         (Cause.UNKNOWN, ScalingBehavior.UNKNOWN),
     ):
         total_ns = sum(_within(member, member.rank_split.causes[cause]) for member in members)
+        if cause is Cause.HOST_LAUNCH:
+            posted_ns = sum(
+                _within(member, member.rank_split.causes[cause] & posting(member.trace)) for member in members
+            )
+            yield ClassTime(SETUP[0], ScalingBehavior.SETUP, posted_ns / count)
+            total_ns -= posted_ns
         yield ClassTime(f"idle: {cause.value}", sort, total_ns / count)
     gaps = np.concatenate(
         [(member.rank_steps.period_ns - member.rank_steps.span_ns)[_followed(member)] for member in members]
