@@ -159,7 +159,7 @@ def _verdict(run: Run, rule_findings: list[Found]) -> str:
         line = f"records are missing, how long the device was idle is unknown: at least {line}"
     costly = [(rule, finding) for rule, finding in rule_findings if finding.severity is not Severity.INFO]
     if not costly:
-        return f"{line}. No warnings." if is_idle_known else f"{line}."
+        return f"{line}. No warnings." if doubt_of(run) is None else f"{line}."
     rule, finding = costly[0]
     gain = f", up to {share(finding.cost_share)} of the window" if finding.cost_share else ""
     return f"{line}. {count(len(costly), 'warning')}; start with {rule.code} {rule.name}{gain}."

@@ -36,7 +36,11 @@ def read_traces(path: Path, identity: FileIdentity, detail: Detail) -> tuple[Tra
             return tuple(_of_several(part, identity, rank, len(ranked)) for rank, part in ranked)
         return (_trace(raw, identity, path),)
     return tuple(
-        _trace(part, replace(identity, rank=rank, placement=coordinates), None)
+        _trace(
+            replace(part, problems=() if rank else raw.problems),
+            replace(identity, rank=rank, placement=coordinates),
+            None,
+        )
         for rank, (coordinates, part) in enumerate(placed)
     )
 

@@ -18,8 +18,6 @@ from analyzer.ingest.kineto.stream import Stream
 BLOCK_BYTES = 1 << 19  # half a MB stays in the cache: 4 MB takes a quarter more time, 8 MB twice the memory
 
 _OPEN, _CLOSE = b'{"traceEvents":[', b"]}"
-_LIST = b'"traceEvents"'
-"""Behind the first list of events: that of a second trace. No piece is left out that may hold the end of the first."""
 _LAYOUT = re.compile(rb'"ph"(\s*:\s*)"X"(\s*,\s*)"cat"\s*:\s*"[^"\\]*"(\s*,\s*)"name"')
 
 
@@ -66,15 +64,14 @@ class Documents:
         whole, size = self.separator.whole, self._block_bytes
         before: list[bytes] = []
         while self._is_cut and (block := self._read(size)):
-            text = self._rest + block
-            pieces = text.split(whole)
+            pieces = (self._rest + block).split(whole)
             self._rest = pieces.pop()
             if not pieces:
                 size *= 2  # an event longer than a block is copied a few times, not once a block
                 continue
             size = self._block_bytes
             pieces, self._back = self._back + pieces, []
-            kept = pieces if _LIST in text else self._filter.kept(pieces)
+            kept = self._filter.kept(pieces)
             self.left_out += len(pieces) - len(kept)
             if kept:
                 yield Document(pieces, kept, before, is_last=False)
@@ -160,14 +157,12 @@ class _Filter:
 
         drop = [phase + mark.encode() + b'"' for mark in (*FLOWS, COUNTER)]
         drop += [category(word) for word in BULK]
+        # Not the other marks: the last of them ends the list, and what stands behind it must not be lost unseen.
+        drop.append(phase + INSTANT.encode() + b'"' + comma + b'"cat"' + colon + b'"' + BULK[-1].encode() + b'"')
         operations = [category(word) for word in HOST_OPERATIONS]
         if self._detail is Detail.ALL:
-            self._drop = (
-                *drop,
-                phase + INSTANT.encode() + b'"' + comma + b'"cat"' + colon + b'"' + BULK[-1].encode() + b'"',
-            )
+            self._drop = tuple(drop)
             return
-        drop.append(phase + INSTANT.encode() + b'"')
         if self._detail is Detail.BREAKDOWN:
             self._drop = (*drop, *operations)
             return
