@@ -107,6 +107,8 @@ def map_page():
         + "# Where a number comes from\n\n"
         + "What stands on the screen, the field of the [report](report-schema.md) that holds it, the module that makes it,\n"
         + "and, for a report, the module that puts it into its row. The lists are the docstrings of the folders.\n"
+        + "Shares of a window are divided where they are shown: `render/formats/text.py`, `render/words.py`. Idle is\n"
+        + "`sync` in the code, and the words of its causes stand in `render/words.py`, `CAUSES`.\n"
     ]
     setters = _setters()
     for package in sorted((ROOT / "analyzer").iterdir()):
@@ -136,7 +138,8 @@ def _numbers(package):
         if not found:
             continue
         words, field, module, name = found.groups(default="")
-        place = f"analyzer/{module.replace('.', '/')}.py"
+        top = "" if module.startswith("rules.") else "analyzer/"
+        place = f"{top}{module.replace('.', '/')}.py"
         if f"\ndef {name}(" not in (ROOT / place).read_text():
             raise LookupError(f"{face}: {place} has no function {name}")
         rows.append((words.strip(), field, name, place))

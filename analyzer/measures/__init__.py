@@ -7,7 +7,7 @@ Which function makes which number, by the words on the screen and the field of t
     comm.                              breakdown.per_rank.communication_ns            measures.breakdown:breakdown
     move                               breakdown.per_rank.movement_ns                 measures.breakdown:breakdown
     idle                               breakdown.per_rank.sync_ns                     measures.breakdown:breakdown
-    idle: waiting for peers            breakdown.per_rank.sync_causes.peer_wait_ns    measures.waits:wait_columns
+    idle: waiting for peers            breakdown.per_rank.sync_causes.peer_wait_ns    measures.breakdown:_split
     idle: not yet launched             breakdown.per_rank.sync_causes.host_launch_ns  measures.causes:causes
     idle: host blocked in a sync call  breakdown.per_rank.sync_causes.host_sync_ns    measures.causes:causes
     idle: waiting on the device        breakdown.per_rank.sync_causes.stream_wait_ns  measures.causes:causes
