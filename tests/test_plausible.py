@@ -10,7 +10,7 @@ from step_traces import US, Recorder
 from analyzer.diagnose.tables import warnings
 from analyzer.ingest.load import load
 from analyzer.measures.breakdown import breakdown
-from analyzer.measures.plausible import faults, slowed
+from analyzer.measures.records.plausible import faults, slowed
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run
 from analyzer.model.workload import Workload

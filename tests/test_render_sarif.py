@@ -60,7 +60,7 @@ def test_a_result_points_at_the_ranks_of_its_evidence():
 def test_a_rule_that_could_not_be_asked_is_a_notification_with_its_cure():
     notes = _run(report_of("nothing_wrong"))["invocations"][0]["toolExecutionNotifications"]
     note = next(note for note in notes if note["associatedRule"]["id"] == "Q502")
-    assert "detailed_trace_annotation" in note["message"]["text"]
+    assert "metrics_before.prom" in note["message"]["text"]
 
 
 def test_a_relative_path_stays_relative():

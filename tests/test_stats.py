@@ -23,7 +23,7 @@ finite = st.floats(-50, 50)
 def test_the_binomial_tail_is_that_of_scipy(trials, data, sides):
     successes = data.draw(st.integers(0, trials))
     told = scipy.stats.binomtest(successes, trials, 1 / sides, "greater").pvalue
-    assert tests.binomial_tail(successes, trials, sides) == pytest.approx(told, rel=1e-9, abs=1e-290)
+    assert tests.binomial_tail(successes, trials, sides) == pytest.approx(told, rel=1e-7, abs=1e-200)
 
 
 def test_few_trials_are_summed_exactly():

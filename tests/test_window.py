@@ -14,7 +14,7 @@ from step_traces import US, Recorder
 from analyzer.diagnose.diagnose import diagnose
 from analyzer.ingest.load import load
 from analyzer.measures.breakdown import breakdown
-from analyzer.measures.stuck import stuck
+from analyzer.measures.records.stuck import stuck
 from analyzer.measures.window import windowed
 from analyzer.model.events import ABSENT, Labels
 from analyzer.model.kind import Cause, Kind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from analyzer.errors import MissingEvidenceError
-from analyzer.measures.plausible import doubt_of
+from analyzer.measures.records.plausible import doubt_of
 from analyzer.model.run import Run
 from analyzer.schema.bounds import BoundRow
 from analyzer.steps.steps import step_summary

@@ -15,7 +15,7 @@ from analyzer.measures.advice.fitting import fitting
 from analyzer.measures.breakdown import breakdown
 from analyzer.measures.cost import cost
 from analyzer.measures.counts import KEY, counts
-from analyzer.measures.plausible import doubt_of
+from analyzer.measures.records.plausible import doubt_of
 from analyzer.measures.window import windowed
 from analyzer.model.kind import Kind
 from analyzer.model.run import Run

@@ -12,11 +12,11 @@ from analyzer.measures.advice.fitting import fitting
 from analyzer.measures.breakdown import Breakdown, breakdown
 from analyzer.measures.experts.load import expert_loads
 from analyzer.measures.links import links
-from analyzer.measures.plausible import notes
+from analyzer.measures.records.plausible import notes
+from analyzer.measures.records.stuck import stuck
 from analyzer.measures.reuse import counted_reuse
 from analyzer.measures.skew import group_waiting
 from analyzer.measures.stages import stages
-from analyzer.measures.stuck import stuck
 from analyzer.measures.traffic import traffic
 from analyzer.measures.waits import waits
 from analyzer.measures.workload import workload

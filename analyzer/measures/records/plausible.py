@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from analyzer.intervals import Intervals
-from analyzer.measures.lost import captured, launches, launching, missing_records
+from analyzer.measures.records.lost import captured, launches, launching, missing_records
 from analyzer.model.events import ABSENT, Activities
 from analyzer.model.run import Run
 from analyzer.model.trace import EVERYTHING, Doubt, Note, Trace

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analyzer.measures.breakdown import Breakdown, breakdown
-from analyzer.measures.lost import LAUNCH
+from analyzer.measures.records.lost import LAUNCH
 from analyzer.measures.traffic import SETUP, message_bytes
 from analyzer.measures.waits import wait_columns
 from analyzer.model.events import ABSENT, Events
