@@ -49,10 +49,10 @@ def load(*places: str | Path, detail: Detail = Detail.DEVICE, advance: Advance |
         RunNotFoundError: nothing there that could be a trace, or no trace with any work.
         TraceFormatError: the one file that was named is no trace; or run.json is wrong.
     """
-    found = find(tuple(str(place) for place in places))
-    notes = list(found.notes)
+    files = find(tuple(str(pattern) for pattern in places))
+    notes = list(files.notes)
     traces: list[Trace] = []
-    for done, (path, outcome) in enumerate(_read_all(found, detail), start=1):
+    for done, (path, outcome) in enumerate(_read_all(files, detail), start=1):
         if isinstance(outcome, str):
             notes.append(Note(f"left out {outcome}"))
         else:
@@ -61,50 +61,50 @@ def load(*places: str | Path, detail: Detail = Detail.DEVICE, advance: Advance |
             if not working:
                 notes.append(Note(f"{path.name}: {NO_WORK}, left out"))
         if advance:
-            advance(done, len(found.files))
+            advance(done, len(files.files))
     label = os.fsencode(", ".join(map(str, places))).decode(errors="replace")  # a name on disk need not be UTF-8
     if not traces:
-        raise RunNotFoundError(_nothing(label, found, notes))
-    ranked, session_notes = one_run(_by_folder(traces, found))
-    return _run(label, ranked, found, (*notes, *session_notes))
+        raise RunNotFoundError(_nothing(label, files, notes))
+    ranked, session_notes = one_run(_by_folder(traces, files))
+    return _run(label, ranked, files, (*notes, *session_notes))
 
 
-def _run(label: str, traces: tuple[Trace, ...], found: RunFiles, notes: tuple[Note, ...]) -> Run:
-    manifest = read_manifest(found.manifest) if found.manifest else None
-    server_args = read_server_args(found.server_args) if found.server_args else None
+def _run(label: str, traces: tuple[Trace, ...], files: RunFiles, notes: tuple[Note, ...]) -> Run:
+    manifest = read_manifest(files.manifest) if files.manifest else None
+    server_args = read_server_args(files.server_args) if files.server_args else None
     layout, layout_notes = guess(traces, manifest.layout if manifest else None, server_args)
     if manifest and not manifest.complete:
         notes = (*notes, Note("run.json says that the collector was broken off: steps may be missing"))
     topology = manifest.topology if manifest and manifest.topology.node_of else _placed(traces)
     topology_notes: tuple[Note, ...] = ()
-    if found.topology:
-        topology, topology_notes = read_topology(found.topology, traces, topology)
+    if files.topology:
+        topology, topology_notes = read_topology(files.topology, traces, topology)
     return Run(
         label,
         traces,
         layout,
         topology,
-        _scraped(_workload(traces, manifest, server_args), found),
+        _scraped(_workload(traces, manifest, server_args), files),
         (*notes, *layout_notes, *topology_notes),
-        read_hardware(found.hardware) if found.hardware else Hardware(),
+        read_hardware(files.hardware) if files.hardware else Hardware(),
     )
 
 
-def _read_all(found: RunFiles, detail: Detail) -> Iterator[tuple[Path, Traces | str]]:
+def _read_all(files: RunFiles, detail: Detail) -> Iterator[tuple[Path, Traces | str]]:
     """Each file's trace, or why it is none; large files one process each."""
-    jobs = [(path, stated, detail) for path, stated in found.files]
+    jobs = [(path, stated, detail) for path, stated in files.files]
     outcomes: Iterator[Traces | TraceFormatError]
-    workers = min(cpu_count() or 1, sum(path.stat().st_size >= WORTH_A_PROCESS_BYTES for path, _ in found.files))
+    workers = min(cpu_count() or 1, sum(path.stat().st_size >= WORTH_A_PROCESS_BYTES for path, _ in files.files))
     if workers < 2:  # noqa: PLR2004 (one process is this one)
         outcomes = map(_read_one, jobs)
-        yield from zip((path for path, _, _ in jobs), _or_raise(outcomes, named=found.named), strict=True)
+        yield from zip((path for path, _, _ in jobs), _or_raise(outcomes, named=files.named), strict=True)
         return
     from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415 (20 ms, for large files only)
     from multiprocessing import get_context  # noqa: PLC0415
 
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         outcomes = pool.map(_read_one, jobs)
-        yield from zip((path for path, _, _ in jobs), _or_raise(outcomes, named=found.named), strict=True)
+        yield from zip((path for path, _, _ in jobs), _or_raise(outcomes, named=files.named), strict=True)
 
 
 def _or_raise(outcomes: Iterator[Traces | TraceFormatError], *, named: bool) -> Iterator[Traces | str]:
@@ -124,12 +124,12 @@ def _read_one(job: tuple[Path, FileIdentity, Detail]) -> Traces | TraceFormatErr
         return fault
 
 
-def _by_folder(traces: list[Trace], found: RunFiles) -> list[Trace]:
+def _by_folder(traces: list[Trace], files: RunFiles) -> list[Trace]:
     """Traces that state no rank take the numbers that end their folders' names, where these tell all of them apart."""
-    numbers = {str(path): stated.folder_number for path, stated in found.files}
+    numbers = {str(path): stated.folder_number for path, stated in files.files}
     unranked = [trace for trace in traces if trace.rank == UNRANKED]
-    own = [numbers[trace.origin.path] for trace in unranked]
-    if None in own or len(set(own)) < len(own):
+    folder_numbers = [numbers[trace.origin.path] for trace in unranked]
+    if None in folder_numbers or len(set(folder_numbers)) < len(folder_numbers):
         return traces
     return [
         replace(trace, rank=numbers[trace.origin.path] or 0) if trace.rank == UNRANKED else trace for trace in traces
@@ -153,15 +153,15 @@ def _workload(traces: tuple[Trace, ...], manifest: Manifest | None, server_args:
     return replace(declared, engine=engine, role=declared.role or served or (stages.pop() if len(stages) == 1 else ""))
 
 
-def _scraped(workload: Workload, found: RunFiles) -> Workload:
+def _scraped(workload: Workload, files: RunFiles) -> Workload:
     """With the growth of the metrics that lie beside the traces, where run.json does not hold it."""
-    if workload.counters or found.metrics is None:
+    if workload.counters or files.metrics is None:
         return workload
-    return replace(workload, counters=growth(*found.metrics))
+    return replace(workload, counters=growth(*files.metrics))
 
 
-def _nothing(label: str, found: RunFiles, notes: list[Note]) -> str:
+def _nothing(label: str, files: RunFiles, notes: list[Note]) -> str:
     first = next((note.text for note in notes if note.text.startswith("left out ")), "")
     if first:
-        return f"{label}: no trace among {count(len(found.files), 'file')}; the first was {first}"
-    return f"{label}: {count(len(found.files), 'trace')} with {NO_WORK}; was the profiler on while requests ran?"
+        return f"{label}: no trace among {count(len(files.files), 'file')}; the first was {first}"
+    return f"{label}: {count(len(files.files), 'trace')} with {NO_WORK}; was the profiler on while requests ran?"

@@ -33,8 +33,8 @@ def read_traces(path: Path, identity: FileIdentity, detail: Detail) -> tuple[Tra
     if not placed:
         return (_trace(raw, identity, path),)
     return tuple(
-        _trace(part, replace(identity, rank=rank, placement=coordinates), None)
-        for rank, (coordinates, part) in enumerate(placed)
+        _trace(rank_raw, replace(identity, rank=rank, placement=coordinates), None)
+        for rank, (coordinates, rank_raw) in enumerate(placed)
     )
 
 

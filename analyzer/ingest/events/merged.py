@@ -26,12 +26,12 @@ Placed = tuple[dict[str, int], RawTrace]
 def parts(raw: RawTrace) -> tuple[Placed, ...]:
     """Coordinates and events of each rank in order of rank; none where the file is of one rank."""
     labelled = {number: _LABELLED.match(raw.word(number) or "") for number in np.unique(raw.process).tolist()}
-    found = {number: match for number, match in labelled.items() if match is not None}
-    labels = sorted({match[1] for match in found.values()}, key=_place)
+    matches = {number: match for number, match in labelled.items() if match is not None}
+    labels = sorted({match[1] for match in matches.values()}, key=_sort_key)
     return tuple(
         (
             dict(_coordinates(label)),
-            _part(raw, {number: match[2] for number, match in found.items() if match[1] == label}),
+            _of_processes(raw, {number: match[2] for number, match in matches.items() if match[1] == label}),
         )
         for label in labels
     )
@@ -41,14 +41,14 @@ def _coordinates(label: str) -> list[tuple[str, int]]:
     return [(axis.lower(), int(number)) for axis, number in _PART.findall(label)]
 
 
-def _place(label: str) -> tuple[int, ...]:
-    at = dict(_coordinates(label))
-    return tuple(at.get(axis, 0) for axis in _ORDER)
+def _sort_key(label: str) -> tuple[int, ...]:
+    coordinates = dict(_coordinates(label))
+    return tuple(coordinates.get(axis, 0) for axis in _ORDER)
 
 
-def _part(raw: RawTrace, own: dict[int, str]) -> RawTrace:
+def _of_processes(raw: RawTrace, unlabelled: dict[int, str]) -> RawTrace:
     """The events of some processes, their ids without the label."""
-    numbers = {number: int(text) if text.lstrip("-").isdecimal() else number for number, text in own.items()}
+    numbers = {number: int(text) if text.lstrip("-").isdecimal() else number for number, text in unlabelled.items()}
     rows = np.isin(raw.process, list(numbers))
     described = np.isin(raw.descriptions.process, list(numbers))
     return replace(
@@ -88,9 +88,9 @@ def _renamed(process: Integers, numbers: dict[int, int]) -> Integers:
     return np.array([numbers[value] for value in values.tolist()], np.int64)[places.reshape(-1)]
 
 
-def _kept(at: Integers, values: Integers, rows: Mask) -> tuple[Integers, Integers]:
-    keep = rows[at]
-    return (np.cumsum(rows) - 1)[at[keep]].astype(np.int64), values[keep]
+def _kept(value_rows: Integers, values: Integers, rows: Mask) -> tuple[Integers, Integers]:
+    keep = rows[value_rows]
+    return (np.cumsum(rows) - 1)[value_rows[keep]].astype(np.int64), values[keep]
 
 
 def _texts(column: SparseLabels, rows: Mask) -> SparseLabels:

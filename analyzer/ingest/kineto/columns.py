@@ -35,12 +35,12 @@ _LONGEST_NS = 10**18  # 31 years; keeps start + duration within int64
 
 def _places(default: object) -> dict[str, tuple[int, ...]]:
     """Where in `Arguments` those of one kind stand, each under all its names."""
-    found: dict[str, tuple[int, ...]] = {}
-    for at, argument in enumerate(fields(Arguments)):
+    positions: dict[str, tuple[int, ...]] = {}
+    for position, argument in enumerate(fields(Arguments)):
         if argument.default is default and argument.encode_name not in ("name", "labels"):
             key = _SAME.get(argument.encode_name, argument.encode_name)
-            found[key] = (*found.get(key, ()), at)
-    return found
+            positions[key] = (*positions.get(key, ()), position)
+    return positions
 
 
 _INTEGERS, _TEXTS, _NESTED = _places(MISSING), _places(None), _places(NO_TEXT)
@@ -90,9 +90,9 @@ class Builder:
         seen: events taken, wanted or not.
     """
 
-    def __init__(self, detail: Detail, found: Problems) -> None:
+    def __init__(self, detail: Detail, problem_counts: Problems) -> None:
         self.seen = 0
-        self._found = found
+        self._problem_counts = problem_counts
         self._fates = _Fates(detail)
         self._pending: list[Event] = []
         self._n = 0
@@ -113,9 +113,9 @@ class Builder:
             elif what is Fate.DESCRIPTION:
                 self._describe(event)
             elif what is Fate.PAIR:
-                self._found[problems.PAIRS] += 1
+                self._problem_counts[problems.PAIRS] += 1
             elif what is Fate.NO_EVENT:
-                self._found[problems.NO_PHASE] += 1
+                self._problem_counts[problems.NO_PHASE] += 1
                 self.seen -= 1
         self.seen += len(events)
         if len(self._pending) >= BATCH:
@@ -147,11 +147,11 @@ class Builder:
 
     def descriptions(self) -> Descriptions:
         """What metadata events say of processes and threads."""
-        at = list(self._described)
+        keys = list(self._described)
         return Descriptions(
-            np.array([process for process, _, _ in at], np.int64),
-            np.array([thread for _, thread, _ in at], np.int64),
-            Labels.of(key for _, _, key in at),
+            np.array([process for process, _, _ in keys], np.int64),
+            np.array([thread for _, thread, _ in keys], np.int64),
+            Labels.of(key for _, _, key in keys),
             Labels.of(self._described.values()),
         )
 
@@ -164,7 +164,7 @@ class Builder:
     def latest_ns(self) -> int:
         """Latest start before a clock base is added, 0 where there is none."""
         self._flush()
-        return max((int(part.max()) for part in self._numbers["start"]), default=0)
+        return max((int(batch.max()) for batch in self._numbers["start"]), default=0)
 
     def _describe(self, event: Event) -> None:
         argument = _DESCRIBED_BY.get(str(event.name))
@@ -210,7 +210,7 @@ class Builder:
             self._count(problem, met & ~untimed)
             untimed |= met
         if rounded:
-            self._found[problems.ROUNDED] += rounded
+            self._problem_counts[problems.ROUNDED] += rounded
         if not untimed.any():
             return events, start, duration
         timed = ~untimed
@@ -219,13 +219,13 @@ class Builder:
 
     def _count(self, problem: str, met: Mask) -> None:
         if met.any():
-            self._found[problem] += int(np.count_nonzero(met))
+            self._problem_counts[problem] += int(np.count_nonzero(met))
 
     def _add_arguments(self, rows: Integers, arguments: list[Arguments]) -> None:
         columns = list(zip(*map(astuple, arguments), strict=True))
         k = len(arguments)
         for key, places in _INTEGERS.items():
-            given = [exact.integers(columns[at]) for at in places if columns[at].count(MISSING) != k]
+            given = [exact.integers(columns[position]) for position in places if columns[position].count(MISSING) != k]
             for values in given[1:]:
                 given[0] = np.where(given[0] == MISSING, values, given[0])
             if given:
@@ -235,17 +235,17 @@ class Builder:
                 self._sparse[key].rows.append(rows[met])
                 self._sparse[key].values.append(given[0][met])
         for key, places in _TEXTS.items():
-            self._add_texts(key, rows, [columns[at] for at in places], None)
+            self._add_texts(key, rows, [columns[position] for position in places], None)
         for key, places in _NESTED.items():
-            self._add_texts(key, rows, [columns[at] for at in places], NO_TEXT)
+            self._add_texts(key, rows, [columns[position] for position in places], NO_TEXT)
 
     def _add_texts(self, key: str, rows: Integers, columns: list[tuple[object, ...]], absent: object) -> None:
         given = [column for column in columns if column.count(absent) != len(column)]
         if not given:
             return
         column = given[0] if len(given) == 1 else [a if a is not absent else b for a, b in zip(*given, strict=True)]
-        met = [at for at, value in enumerate(column) if value is not absent]
-        codes = self._sparse[key].coder.codes((_text(column[at]) for at in met), len(met))
+        met = [index for index, value in enumerate(column) if value is not absent]
+        codes = self._sparse[key].coder.codes((_text(column[index]) for index in met), len(met))
         self._sparse[key].rows.append(rows[met])
         self._sparse[key].values.append(codes.astype(np.int64))
 

@@ -39,52 +39,54 @@ def read(path: Path, detail: Detail, *, block_bytes: int = BLOCK_BYTES) -> RawTr
         RunNotFoundError: there is no such file.
         TraceFormatError: not such a trace, or nothing of it can be had.
     """
-    found = Problems()
+    problem_counts = Problems()
     with Stream(path) as stream:
-        head = read_head(stream, found)
+        head = read_head(stream, problem_counts)
         other = foreign.vendor(head.opening + head.events)
         if other:
             raise TraceFormatError(f"{path}: {other}")
         documents = Documents(stream, head, detail, block_bytes)
-        salvage = Salvage(documents, Decoder(head.events), found)
-        builder = Builder(detail, found)
+        salvage = Salvage(documents, Decoder(head.events), problem_counts)
+        builder = Builder(detail, problem_counts)
         with _no_collector():
             for document in documents:
                 builder.add(salvage.events(document))
         if stream.problem:
-            found[stream.problem] += 1
+            problem_counts[stream.problem] += 1
     if builder.seen + documents.left_out == 0:
-        _refuse_empty(path, found)
-        found[problems.NO_EVENTS] += 1
-    return _trace(path, builder, head.metadata | salvage.metadata, found)
+        _refuse_empty(path, problem_counts)
+        problem_counts[problems.NO_EVENTS] += 1
+    return _trace(path, builder, head.metadata | salvage.metadata, problem_counts)
 
 
-def _trace(path: Path, builder: Builder, metadata: dict[str, object], found: Problems) -> RawTrace:
+def _trace(path: Path, builder: Builder, metadata: dict[str, object], problem_counts: Problems) -> RawTrace:
     metadata = {whole(key): _printable(value) for key, value in metadata.items()}
-    columns = builder.dense(_base_ns(metadata, builder.latest_ns, found))
+    columns = builder.dense(_base_ns(metadata, builder.latest_ns, problem_counts))
     integers, texts = builder.arguments()
     descriptions = builder.descriptions()
-    return RawTrace(path, *columns, integers, texts, descriptions, builder.words, metadata, problems.notes(found))
+    return RawTrace(
+        path, *columns, integers, texts, descriptions, builder.words, metadata, problems.notes(problem_counts)
+    )
 
 
-def _base_ns(metadata: dict[str, object], latest_ns: int, found: Problems) -> int:
+def _base_ns(metadata: dict[str, object], latest_ns: int, problem_counts: Problems) -> int:
     """Nanoseconds that the file's starts count from."""
     base = exact.integer(metadata.get("baseTimeNanoseconds", 0))
     if not 0 <= base < _LATEST_BASE_NS:
-        found[problems.ODD_BASE] += 1
+        problem_counts[problems.ODD_BASE] += 1
         return 0
     if base and latest_ns >= _ABSOLUTE_FROM_NS:
-        found[problems.BASE_TWICE] += 1
+        problem_counts[problems.BASE_TWICE] += 1
         return 0
     return base
 
 
-def _refuse_empty(path: Path, found: Problems) -> None:
+def _refuse_empty(path: Path, problem_counts: Problems) -> None:
     """Objects, none of which is an event, are no trace; an empty list is one."""
-    if found[problems.NO_PHASE]:
+    if problem_counts[problems.NO_PHASE]:
         raise TraceFormatError(
-            f"{path}: a list of {found[problems.NO_PHASE]:,} objects, none of which is a trace event (no 'ph'); "
-            "pass a trace that torch.profiler exported"
+            f"{path}: a list of {problem_counts[problems.NO_PHASE]:,} objects, none of which is a trace event "
+            "(no 'ph'); pass a trace that torch.profiler exported"
         )
 
 
