@@ -43,8 +43,8 @@ class Intervals:
             ValueError: a span ends before it starts.
         """
         if np.any(end_ns < start_ns):
-            at = int(np.argmax(end_ns < start_ns))
-            raise ValueError(f"span {at} ends before it starts: [{start_ns[at]}, {end_ns[at]}) ns")
+            index = int(np.argmax(end_ns < start_ns))
+            raise ValueError(f"span {index} ends before it starts: [{start_ns[index]}, {end_ns[index]}) ns")
         filled = end_ns > start_ns
         if not filled.all():
             start_ns, end_ns = start_ns[filled], end_ns[filled]
@@ -110,11 +110,11 @@ def _sweep(left: Intervals, right: Intervals, *, both: bool) -> Intervals:
     """Keep the instants in `left` that are (both) or are not (not both) in `right`."""
     if len(left) == 0 or len(right) == 0:
         return Intervals.empty() if both else left
-    at = np.concatenate((left.start_ns, left.end_ns, right.start_ns, right.end_ns))
+    instants = np.concatenate((left.start_ns, left.end_ns, right.start_ns, right.end_ns))
     in_left = np.repeat([1, -1, 0, 0], [left.start_ns.size] * 2 + [right.start_ns.size] * 2)
     in_right = np.repeat([0, 0, 1, -1], [left.start_ns.size] * 2 + [right.start_ns.size] * 2)
-    order = np.argsort(at, kind="stable")
-    at, depth_left, depth_right = at[order], np.cumsum(in_left[order]), np.cumsum(in_right[order])
+    order = np.argsort(instants, kind="stable")
+    instants, depth_left, depth_right = instants[order], np.cumsum(in_left[order]), np.cumsum(in_right[order])
     keep = (depth_left == 1) & ((depth_right == 1) == both)
-    last = keep[:-1] & (at[1:] > at[:-1])
-    return Intervals.from_arrays(at[:-1][last], at[1:][last])
+    last = keep[:-1] & (instants[1:] > instants[:-1])
+    return Intervals.from_arrays(instants[:-1][last], instants[1:][last])

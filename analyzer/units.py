@@ -44,13 +44,13 @@ def ranks(numbers: "tuple[int, ...] | list[int]") -> str:
     """Runs of ranks shortened: (0, 1, 2, 5) → '0-2, 5'."""
     ordered = sorted(set(numbers))
     parts: list[str] = []
-    at = 0
-    while at < len(ordered):
-        end = at
+    start = 0
+    while start < len(ordered):
+        end = start
         while end + 1 < len(ordered) and ordered[end + 1] == ordered[end] + 1:
             end += 1
-        parts.append(str(ordered[at]) if end == at else f"{ordered[at]}-{ordered[end]}")
-        at = end + 1
+        parts.append(str(ordered[start]) if end == start else f"{ordered[start]}-{ordered[end]}")
+        start = end + 1
     return ", ".join(parts)
 
 

@@ -142,17 +142,17 @@ def identity(path: PurePath | str) -> FileIdentity:
     path = PurePath(path)
     name = path.name.removesuffix(".gz")
     for form in _FORMS:
-        found = form.pattern.match(name)
-        if found is not None:
-            stated = _stated(form, found)
+        match = form.pattern.match(name)
+        if match is not None:
+            stated = _stated(form, match)
             break
     else:
         stated = _by_words(name)
     return _with_folders(stated, path)
 
 
-def _stated(form: _Form, found: re.Match[str]) -> FileIdentity:
-    groups = {key: value for key, value in found.groupdict().items() if value is not None}
+def _stated(form: _Form, match: re.Match[str]) -> FileIdentity:
+    groups = {key: value for key, value in match.groupdict().items() if value is not None}
     placement = {axis: int(groups[axis]) for axis in PLACEMENT if axis in groups}
     profile = "_".join(filter(None, (groups.get("profile", ""), groups.get("step", ""))))
     rank = _number(groups.get("rank"))

@@ -56,7 +56,7 @@ def find(places: tuple[str, ...]) -> RunFiles:
     Raises:
         RunNotFoundError: a place that is not there, or holds no file that could be a trace.
     """
-    paths = sorted({path for place in places for path in _expand(place)})
+    paths = sorted({path for pattern in places for path in _expand(pattern)})
     named = len(paths) == 1 and Path(places[0]).is_file()
     known = [(path, identity(path)) for path in paths]
     kept = known if named else [(path, stated) for path, stated in known if _may_be_trace(path, stated)]
@@ -86,22 +86,22 @@ def find(places: tuple[str, ...]) -> RunFiles:
     return RunFiles(tuple(kept), named, manifest, server_args, topology, hardware, metrics, tuple(notes))
 
 
-def _expand(place: str) -> Iterator[Path]:
-    path = Path(place)
+def _expand(pattern: str) -> Iterator[Path]:
+    path = Path(pattern)
     if path.is_dir():
         yield from (entry for entry in path.rglob("*") if entry.is_file() and not _is_hidden(entry, path))
     elif path.is_file():
         yield path
     else:
-        matched = [Path(entry) for entry in glob.glob(place, recursive=True)]  # noqa: PTH207 (Path.glob takes no absolute pattern)
+        matched = [Path(entry) for entry in glob.glob(pattern, recursive=True)]  # noqa: PTH207 (Path.glob takes no absolute pattern)
         if not matched:
-            raise RunNotFoundError(f"{place}: no such file or directory, and no file matches it as a pattern")
+            raise RunNotFoundError(f"{pattern}: no such file or directory, and no file matches it as a pattern")
         for entry in matched:
             yield from _expand(str(entry))
 
 
 def _is_hidden(entry: Path, root: Path) -> bool:
-    return any(part.startswith(".") for part in entry.relative_to(root).parts)
+    return any(name.startswith(".") for name in entry.relative_to(root).parts)
 
 
 def _may_be_trace(path: Path, stated: FileIdentity) -> bool:
@@ -109,5 +109,5 @@ def _may_be_trace(path: Path, stated: FileIdentity) -> bool:
 
 
 def _beside(folders: dict[Path, None], name: str) -> Path | None:
-    found = [folder / name for folder in folders if (folder / name).is_file()]
-    return found[0] if found else None
+    paths = [folder / name for folder in folders if (folder / name).is_file()]
+    return paths[0] if paths else None

@@ -70,30 +70,38 @@ def handover(
     return Handover(
         _carriers(change, settings, by_message=bool(messages)),
         tuple(
-            Message(part.turn, part.source, part.target, part.bytes, part.sent_ns, part.posted_ns, part.received_ns)
-            for part in messages
+            Message(
+                message.turn,
+                message.source,
+                message.target,
+                message.bytes,
+                message.sent_ns,
+                message.posted_ns,
+                message.received_ns,
+            )
+            for message in messages
         ),
         _whole(whole, change) if whole else None,
-        tuple(Counted(part.transfers, part.bytes, part.time_ns, at_ns=part.at_ns) for part in windows),
+        tuple(Counted(window.transfers, window.bytes, window.time_ns, at_ns=window.at_ns) for window in windows),
         _tokens(change, "local_compute"),
         _tokens(change, "external_kv_transfer"),
     )
 
 
-def _whole(told: _Counted, change: Mapping[str, float]) -> Counted:
+def _whole(totals: _Counted, change: Mapping[str, float]) -> Counted:
     post_s, descriptors = _total(change, _POST_TIMES), _total(change, _DESCRIPTORS)
     return Counted(
-        told.transfers,
-        told.bytes,
-        told.time_ns,
+        totals.transfers,
+        totals.bytes,
+        totals.time_ns,
         None if post_s is None else round(post_s * _NS),
         None if descriptors is None else round(descriptors),
     )
 
 
 def _total(change: Mapping[str, float], names: tuple[str, ...]) -> float | None:
-    found = [value for series, value in change.items() if series.partition("{")[0] in names]
-    return sum(found) if found else None
+    values = [value for series, value in change.items() if series.partition("{")[0] in names]
+    return sum(values) if values else None
 
 
 def _tokens(change: Mapping[str, float], source: str) -> int | None:
@@ -105,9 +113,9 @@ def _tokens(change: Mapping[str, float], source: str) -> int | None:
 
 
 def _carriers(change: Mapping[str, float], settings: Mapping[str, Any], *, by_message: bool) -> tuple[str, ...]:
-    found = [name for start, name in _CARRIERS.items() if any(series.startswith(start) for series in change)]
+    carriers = [name for start, name in _CARRIERS.items() if any(series.startswith(start) for series in change)]
     stated = " ".join(str(settings.get(key, "")) for key in ("kv_connector", "disaggregation_transfer_backend")).lower()
-    found += [name for part, name in _CONNECTORS.items() if part in stated]
+    carriers += [name for word, name in _CONNECTORS.items() if word in stated]
     if by_message and settings.get("backend"):
-        found.append(str(settings["backend"]))
-    return tuple(dict.fromkeys(found))
+        carriers.append(str(settings["backend"]))
+    return tuple(dict.fromkeys(carriers))

@@ -210,8 +210,8 @@ def _critical_path(held: Any, job: _Job) -> Opinion:  # noqa: ANN401 (its own ty
 
     if job.annotation is None:
         return {"unknown": f"no annotation of a step, and more than {WHOLE_TRACE:,} device entries"}
-    found = CriticalPathAnalysis.critical_path_analysis(held, job.rank, job.annotation, job.instance)
-    edges = found[0].get_critical_path_breakdown() if found and found[1] else None
+    analysis = CriticalPathAnalysis.critical_path_analysis(held, job.rank, job.annotation, job.instance)
+    edges = analysis[0].get_critical_path_breakdown() if analysis and analysis[1] else None
     if edges is None:
         return {"unknown": "its graph of dependencies has a cycle, or an edge against time"}
     bound = edges.groupby("bound_by")["duration"].sum()

@@ -45,62 +45,62 @@ class _Test:
     rows: dict[int, tuple[float, float, float]] = field(default_factory=dict)
 
 
-def read_nccl_tests(text: str, place: str, operation: str = "") -> list[MeasuredCurve]:
+def read_nccl_tests(text: str, source: str, operation: str = "") -> list[MeasuredCurve]:
     """Every test that the text holds, in order.
 
     Args:
         text: what the programs printed, one after another, other lines between them.
-        place: where the text is from; its name tells the program where no line does (`all_gather_perf.log`).
+        source: where the text is from; its name tells the program where no line does (`all_gather_perf.log`).
         operation: what to take it for where neither tells.
 
     Raises:
         TraceFormatError: no row of a test, ranks that are not printed, or a bandwidth that other ranks would have.
     """
-    tests = [test for test in _tests(text, place, operation or _named(place)) if test.rows]
+    tests = [test for test in _tests(text, source, operation or _named(source)) if test.rows]
     if not tests:
-        raise TraceFormatError(f"{place}: no row of nccl-tests in {len(text.splitlines())} lines; save all it prints")
-    return [_series(test, place) for test in tests]
+        raise TraceFormatError(f"{source}: no row of nccl-tests in {len(text.splitlines())} lines; save all it prints")
+    return [_series(test, source) for test in tests]
 
 
-def _named(place: str) -> str:
-    return next((operation for name, operation in TESTS.items() if name in place), "")
+def _named(source: str) -> str:
+    return next((operation for name, operation in TESTS.items() if name in source), "")
 
 
-def _tests(text: str, place: str, fallback: str) -> Iterator[_Test]:
+def _tests(text: str, source: str, fallback: str) -> Iterator[_Test]:
     """A test ends where the next one lists its devices again."""
     program, test = fallback, _Test(fallback)
     for line in text.splitlines():
-        if (found := _PROGRAM.search(line)) and (found[1] in TESTS or "test starting" in line):
-            program = TESTS.get(found[1], found[1])
+        if (match := _PROGRAM.search(line)) and (match[1] in TESTS or "test starting" in line):
+            program = TESTS.get(match[1], match[1])
             if not test.rows:
                 test.program = program
-        elif found := _RANK.search(line):
+        elif match := _RANK.search(line):
             if test.rows:
                 yield test
                 test = _Test(program)
-            if found[2] in {None, "0"}:
-                if int(found[1]) in test.ranks:
+            if match[2] in {None, "0"}:
+                if int(match[1]) in test.ranks:
                     raise TraceFormatError(
-                        f"{place}: lists a rank twice: build nccl-tests with MPI=1, or start one process"
+                        f"{source}: lists a rank twice: build nccl-tests with MPI=1, or start one process"
                     )
-                test.ranks[int(found[1])] = (found[3], found[4])
-        elif (found := _ROW.match(line)) and len(line.split()) > COLUMNS:
+                test.ranks[int(match[1])] = (match[3], match[4])
+        elif (match := _ROW.match(line)) and len(line.split()) > COLUMNS:
             time_us, algbw, busbw = (float(word) for word in line.split()[-COLUMNS:][:3])
-            test.rows[int(found[1])] = (time_us, algbw, busbw)
+            test.rows[int(match[1])] = (time_us, algbw, busbw)
     yield test
 
 
-def _series(test: _Test, place: str) -> MeasuredCurve:
+def _series(test: _Test, source: str) -> MeasuredCurve:
     operation, n = test.program, len(test.ranks)
     if operation not in TESTS.values():
-        raise TraceFormatError(f"{place}: which test it is was not printed; pass --operation all_reduce or another")
+        raise TraceFormatError(f"{source}: which test it is was not printed; pass --operation all_reduce or another")
     if not n:
-        raise TraceFormatError(f"{place}: no line '#  Rank  0 … device', which says what ran; save all it prints")
+        raise TraceFormatError(f"{source}: no line '#  Rank  0 … device', which says what ran; save all it prints")
     factor = PASSES.get(operation, 0.0) * (n - 1) / n or 1.0
     for size, (_, algbw, busbw) in test.rows.items():
         if algbw >= SHOWN_EXACTLY and abs(busbw / algbw / factor - 1) > AGREE:
             raise TraceFormatError(
-                f"{place}: busbw over algbw is {busbw / algbw:.2f} at {size} bytes, {operation} on {n} ranks has "
+                f"{source}: busbw over algbw is {busbw / algbw:.2f} at {size} bytes, {operation} on {n} ranks has "
                 f"{factor:.2f}; the list of ranks or the operation is wrong"
             )
     sizes = sorted(size for size in test.rows if size > 0)

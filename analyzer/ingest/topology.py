@@ -100,16 +100,16 @@ def read_topology(path: Path, traces: tuple[Trace, ...], known: Topology) -> tup
     strange = sorted({node for node in node_of.values() if node not in held.hosts})
     notes = (Note(f"{NAME} has no host {', '.join(strange)}: links there are unknown"),) if strange else ()
     by_node: dict[str, list[_Placed]] = {}
-    for place in placed:
-        by_node.setdefault(node_of[place.rank], []).append(place)
+    for located in placed:
+        by_node.setdefault(node_of[located.rank], []).append(located)
     topology = Topology(
         node_of,
         source,
-        device_of={place.rank: place.device for place in placed if place.device is not None},
-        domain_of={rank: place.super_pod for rank, place in _ranks(held).items() if place.super_pod},
+        device_of={located.rank: located.device for located in placed if located.device is not None},
+        domain_of={rank: entry.super_pod for rank, entry in _ranks(held).items() if entry.super_pod},
         links={pair: kind for places in by_node.values() for pair, kind in _links(places)},
-        nics_of={place.rank: nics for place in placed if (nics := _nics(place))},
-        numa_of={place.rank: numa for place in placed if (numa := _numa(place)) is not None},
+        nics_of={located.rank: nics for located in placed if (nics := _nics(located))},
+        numa_of={located.rank: numa for located in placed if (numa := _numa(located)) is not None},
         processes={rank: _process(held.hosts[host], process) for rank, (host, process) in processes.items()},
         cores_of={name: cores for name, host in held.hosts.items() if (cores := _cores(host))},
     )
@@ -118,7 +118,7 @@ def read_topology(path: Path, traces: tuple[Trace, ...], known: Topology) -> tup
 
 def _ranks(held: _File) -> dict[int, _Place]:
     """Places by rank; those of server groups, which each count from 0, are not ranks of one job."""
-    return {int(rank): place for rank, place in held.ranks.items() if rank.isdecimal()}
+    return {int(rank): entry for rank, entry in held.ranks.items() if rank.isdecimal()}
 
 
 def _processes(held: _File, traces: tuple[Trace, ...]) -> Iterator[tuple[int, tuple[str, _Process]]]:
@@ -146,7 +146,7 @@ def _nodes(
         if all(_device_name(host, number) for number in numbers):
             only = dict.fromkeys(needed, name)
     for node_of, source in (
-        ({rank: place.node for rank, place in _ranks(held).items()}, NAME),
+        ({rank: entry.node for rank, entry in _ranks(held).items()}, NAME),
         ({rank: host for rank, (host, _) in processes.items()}, NAME),
         (known.node_of, known.source),
         (only, NAME),
@@ -163,7 +163,7 @@ def _placed(
     numbers = {trace.rank: _number(trace) for trace in traces}
     for rank, (_, process) in processes.items():
         numbers[rank] = _visible(numbers.get(rank), process.environment)
-    numbers |= {rank: place.device for rank, place in _ranks(held).items() if place.device is not None}
+    numbers |= {rank: entry.device for rank, entry in _ranks(held).items() if entry.device is not None}
     uses = Counter((node_of[rank], number) for rank, number in numbers.items() if rank in node_of)
     for rank, node in node_of.items():
         number = numbers.get(rank)
@@ -197,27 +197,27 @@ def _ends(link: _Link) -> tuple[str, str]:
 def _links(places: list[_Placed]) -> Iterator[tuple[tuple[int, int], str]]:
     """Link kinds between the ranks of one node."""
     kinds = {frozenset(_ends(link)): link.kind for link in places[0].host.links}
-    for one, other in combinations(sorted(places, key=lambda place: place.rank), 2):
+    for one, other in combinations(sorted(places, key=lambda located: located.rank), 2):
         pair = frozenset((_device_name(one.host, one.device), _device_name(other.host, other.device)))
         if pair in kinds:
             yield (one.rank, other.rank), kinds[pair]
 
 
-def _nics(place: _Placed) -> tuple[str, ...]:
+def _nics(located: _Placed) -> tuple[str, ...]:
     """NICs nearest to a rank's device, those left out whose port is down."""
-    own = _device_name(place.host, place.device)
-    down = {nic.name for nic in place.host.nics if nic.state in DOWN}
+    device_name = _device_name(located.host, located.device)
+    down = {nic.name for nic in located.host.nics if nic.state in DOWN}
     far: dict[str, int] = {}
-    for link in place.host.links:
-        others = [end for end in _ends(link) if end != own]
+    for link in located.host.links:
+        others = [end for end in _ends(link) if end != device_name]
         if len(others) == 1 and not others[0].startswith(("GPU", "NPU")) and others[0] not in down:
             far[others[0]] = farness(link.kind)
     return tuple(sorted(name for name, distance in far.items() if distance == min(far.values())))
 
 
-def _numa(place: _Placed) -> int | None:
-    own = _device_name(place.host, place.device)
-    return next((device.numa_node for device in place.host.devices if device.name == own), None)
+def _numa(located: _Placed) -> int | None:
+    device_name = _device_name(located.host, located.device)
+    return next((device.numa_node for device in located.host.devices if device.name == device_name), None)
 
 
 def _cores(host: _Host) -> int:
@@ -232,6 +232,6 @@ def _process(host: _Host, process: _Process) -> Process:
 
 def _range(text: str) -> Iterator[int]:
     """'0-3,8' → 0, 1, 2, 3, 8."""
-    for part in filter(None, text.split(",")):
-        first, _, last = part.partition("-")
+    for span in filter(None, text.split(",")):
+        first, _, last = span.partition("-")
         yield from range(int(first), int(last or first) + 1)

@@ -42,26 +42,26 @@ def read_transfer_log(path: Path) -> Handover:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as fault:
         raise TraceFormatError(f"{path}: cannot be read ({fault.strerror}); name an engine's log") from fault
-    lines = [found for line in text.splitlines() for found in _found(line)]
+    lines = [parsed for line in text.splitlines() for parsed in _parsed(line)]
     if not lines:
         raise TraceFormatError(
             f"{path}: no line tells of transfers; expected vLLM's {_VLLM!r}, LMCache's 'Retrieved … tokens' or "
             "SGLang's 'transfer_speed='"
         )
-    told = [line.counted for line in lines]
-    posts = [part.post_ns for part in told if part.post_ns is not None]
-    pieces = [part.descriptors for part in told if part.descriptors is not None]
+    counts = [line.counted for line in lines]
+    posts = [counted.post_ns for counted in counts if counted.post_ns is not None]
+    pieces = [counted.descriptors for counted in counts if counted.descriptors is not None]
     whole = Counted(
-        sum(part.transfers for part in told),
-        sum(part.size_bytes for part in told),
-        sum(part.time_ns for part in told),
-        sum(posts) if len(posts) == len(told) else None,
-        sum(pieces) if len(pieces) == len(told) else None,
+        sum(counted.transfers for counted in counts),
+        sum(counted.size_bytes for counted in counts),
+        sum(counted.time_ns for counted in counts),
+        sum(posts) if len(posts) == len(counts) else None,
+        sum(pieces) if len(pieces) == len(counts) else None,
     )
     return Handover(tuple(dict.fromkeys(line.carrier for line in lines)), counted=whole)
 
 
-def _found(line: str) -> Iterator[_Line]:
+def _parsed(line: str) -> Iterator[_Line]:
     _, vllm, rest = line.partition(_VLLM)
     if vllm:
         yield from _vllm(dict(_FIELD.findall(rest)))

@@ -39,8 +39,8 @@ class Labels:
     def __len__(self) -> int:
         return int(self.codes.size)
 
-    def __getitem__(self, at: int) -> str:
-        return self.values[int(self.codes[at])]
+    def __getitem__(self, index: int) -> str:
+        return self.values[int(self.codes[index])]
 
     def take(self, rows: Mask | Integers | slice) -> Labels:
         """The column of the chosen rows."""

@@ -45,7 +45,7 @@ class Layout:
         Experts and data-parallel replicas often share their ranks: an exchange between all is then the experts'.
         """
         members = tuple(sorted(ranks))
-        found = [axis for axis, groups in self.groups.items() if members in groups]
-        if len(found) > 1 and operation in EXCHANGES and "ep" in found:
+        axes = [axis for axis, groups in self.groups.items() if members in groups]
+        if len(axes) > 1 and operation in EXCHANGES and "ep" in axes:
             return "ep"
-        return found[0] if len(found) == 1 else None
+        return axes[0] if len(axes) == 1 else None

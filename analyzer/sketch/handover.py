@@ -15,7 +15,7 @@ _KV = re.compile(r"(\d+)>(\d+):(\d+)@(\d+)-(\d+)-(\d+)$")
 
 def numbers(text: str) -> dict[str, int]:
     """`a=1 b=2` as whole numbers by name."""
-    return {key: int(value) for key, _, value in (part.partition("=") for part in text.split())}
+    return {key: int(value) for key, _, value in (word.partition("=") for word in text.split())}
 
 
 def handover(facts: dict[str, str], column_ns: int) -> Handover:
@@ -24,21 +24,23 @@ def handover(facts: dict[str, str], column_ns: int) -> Handover:
     Raises:
         ValueError: a message that the notation does not have.
     """
-    found = [_KV.match(word) for word in facts.get("kv", "").split()]
-    if None in found:
+    matches = [_KV.match(word) for word in facts.get("kv", "").split()]
+    if None in matches:
         raise ValueError(f"not in the notation: kv {facts['kv']!r}")
-    rows = [tuple(map(int, match.groups())) for match in found if match]
+    rows = [tuple(map(int, match.groups())) for match in matches if match]
     messages = tuple(
-        Message(0, source, target, n_bytes, *(at * column_ns for at in times))
+        Message(0, source, target, n_bytes, *(column * column_ns for column in times))
         for source, target, n_bytes, *times in rows
     )
     if "counted" not in facts:
         return Handover(messages=messages)
-    told = numbers(facts["counted"])
-    counted = Counted(told["transfers"], told["bytes"], told["time_ns"], told.get("post_ns"), told.get("descriptors"))
+    counts = numbers(facts["counted"])
+    counted = Counted(
+        counts["transfers"], counts["bytes"], counts["time_ns"], counts.get("post_ns"), counts.get("descriptors")
+    )
     return Handover(
         messages=messages,
         counted=counted if counted.transfers else None,
-        computed_tokens=told.get("computed"),
-        fetched_tokens=told.get("fetched"),
+        computed_tokens=counts.get("computed"),
+        fetched_tokens=counts.get("fetched"),
     )

@@ -123,9 +123,9 @@ def read(drawing: str) -> Run:
     facts = dict(_fact(line) for line in lines if _ROW.match(line) is None)
     column_ns = 1_000 * int(facts["column"].split()[0]) if "column" in facts else COLUMN_NS
     for row in filter(None, map(_ROW.match, lines)):
-        rank, place, stream, cells = int(row[1]), row[2].split()[0], int(row[3] or _HOST_THREAD), row[4]
-        letters = {"stream": DEVICE, "host": HOST, "steps": STEPS}[place]
-        rows.setdefault(rank, {}).setdefault(place, []).extend(_spans(cells, letters, stream, column_ns))
+        rank, kind, stream, cells = int(row[1]), row[2].split()[0], int(row[3] or _HOST_THREAD), row[4]
+        letters = {"stream": DEVICE, "host": HOST, "steps": STEPS}[kind]
+        rows.setdefault(rank, {}).setdefault(kind, []).extend(_spans(cells, letters, stream, column_ns))
     message_bytes = int(facts["message"]) if "message" in facts else ABSENT
     stated = _Stated(message_bytes, int(facts.get("copy", COPY_BYTES)), facts.get("device", ""), _groups(facts))
     traces = tuple(_trace(rank, rows[rank], stated) for rank in sorted(rows))
@@ -158,13 +158,13 @@ def draw(run: Run, start_ns: int, end_ns: int, columns: int = 64) -> str:
 
 
 def _spans(cells: str, letters: dict[str, str], lane: int, column_ns: int) -> list[_Span]:
-    found = []
+    spans = []
     for event in re.finditer(r"\|?(?:([lg])|([^.|])\2*)", cells):
         letter = event[1] or event[2]
         if letter not in letters:
             raise ValueError(f"letter {letter!r} is not one of {' '.join(letters)}")
-        found.append(_Span(letters[letter], event.start() * column_ns, event.end() * column_ns, lane))
-    return found
+        spans.append(_Span(letters[letter], event.start() * column_ns, event.end() * column_ns, lane))
+    return spans
 
 
 def _trace(rank: int, rows: dict[str, list[_Span]], stated: _Stated) -> Trace:
@@ -181,17 +181,19 @@ def _trace(rank: int, rows: dict[str, list[_Span]], stated: _Stated) -> Trace:
     on_host = list(zip(host, calls, strict=True))
     ops = [span for span, _ in on_host if span.name.startswith("aten::")]
     runtime = [(span, number) for span, number in on_host if not span.name.startswith("aten::")]
-    own = tuple(
-        ProcessGroup(str(at), "", len(members), members) for at, members in enumerate(stated.groups) if rank in members
+    groups = tuple(
+        ProcessGroup(str(index), "", len(members), members)
+        for index, members in enumerate(stated.groups)
+        if rank in members
     )
     return Trace(
         rank,
-        Origin(f"drawing/rank{rank}", "cuda", stated.device_name, recorded_rank=rank, groups=own),
+        Origin(f"drawing/rank{rank}", "cuda", stated.device_name, recorded_rank=rank, groups=groups),
         activities,
         calls=_events([span for span, _ in runtime], [number for _, number in runtime]),
         ops=_events(ops),
         annotations=_events(sorted(rows.get("steps", []), key=lambda span: span.start_ns)),
-        collectives=_records(activities, stated.message_bytes, own[0].name if own else ""),
+        collectives=_records(activities, stated.message_bytes, groups[0].name if groups else ""),
     )
 
 
@@ -208,15 +210,15 @@ def _records(activities: Activities, message_bytes: int, group: str) -> Collecti
 
 def _correlate(device: list[_Span], host: list[_Span]) -> tuple[list[int], list[int]]:
     """Correlation of each activity and of each host call: launches take activities in order."""
-    launched, calls, at = [ABSENT] * len(device), [ABSENT] * len(host), 0
+    launched, calls, next_activity = [ABSENT] * len(device), [ABSENT] * len(host), 0
     launches = [i for i, span in enumerate(host) if span.name in _LAUNCHES]
     for number, i in enumerate(launches, start=1):
         calls[i] = number
         left_to_others = len(launches) - number
-        take = max(1, len(device) - at - left_to_others) if host[i].name == "cudaGraphLaunch" else 1
-        for activity in range(at, min(at + take, len(device))):
+        take = max(1, len(device) - next_activity - left_to_others) if host[i].name == "cudaGraphLaunch" else 1
+        for activity in range(next_activity, min(next_activity + take, len(device))):
             launched[activity] = number
-        at += take
+        next_activity += take
     return launched, calls
 
 
@@ -238,7 +240,7 @@ def _layout(facts: dict[str, str], ranks: int) -> Layout:
     world_size = int(facts["world"]) if "world" in facts else None
     if "layout" not in facts:
         return Layout(world_size)
-    sizes = {axis: int(size) for axis, _, size in (part.partition("=") for part in facts["layout"].split())}
+    sizes = {axis: int(size) for axis, _, size in (word.partition("=") for word in facts["layout"].split())}
     world = tuple(range(ranks))
     groups: dict[str, tuple[tuple[int, ...], ...]] = {
         axis: (world,) for axis, size in sizes.items() if size == ranks > 1
@@ -247,12 +249,12 @@ def _layout(facts: dict[str, str], ranks: int) -> Layout:
 
 
 def _groups(facts: dict[str, str]) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(int(rank) for rank in part.split("-")) for part in facts.get("groups", "").split())
+    return tuple(tuple(int(rank) for rank in group.split("-")) for group in facts.get("groups", "").split())
 
 
 def _workload(facts: dict[str, str]) -> Workload:
     model: dict[str, int | float | str] = dict(numbers(facts.get("model", "")))
-    grown = (part.rpartition("=") for part in facts.get("metrics", "").split())
+    grown = (word.rpartition("=") for word in facts.get("metrics", "").split())
     counters = {series: float(value) for series, _, value in grown}
     roles = dict(enumerate(facts.get("roles", "").split()))
     handed = handover(facts, COLUMN_NS)

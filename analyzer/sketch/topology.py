@@ -34,7 +34,7 @@ def read_topology(facts: Mapping[str, str]) -> Topology:
 
 
 def _processes(facts: Mapping[str, str], ranks: int) -> dict[int, Process]:
-    environment = dict(part.split("=", 1) for part in facts.get("environment", "").split())
+    environment = dict(word.split("=", 1) for word in facts.get("environment", "").split())
     cpus = dict(enumerate(facts.get("cpus", "").split()))
     resident = dict(enumerate(facts.get("resident", "").split()))
     if not (environment or cpus or resident):
@@ -50,12 +50,12 @@ def _nodes(text: str) -> tuple[int, ...]:
 
 
 def _resident(text: str) -> dict[int, int]:
-    pairs = (part.partition("=") for part in text.split(",") if part)
+    pairs = (entry.partition("=") for entry in text.split(",") if entry)
     return {int(node): int(held) for node, _, held in pairs}
 
 
 def _links(text: str) -> Iterator[tuple[tuple[int, int], str]]:
-    for part in text.split():
-        pair, _, kind = part.partition("=")
+    for word in text.split():
+        pair, _, kind = word.partition("=")
         first, _, second = pair.partition("-")
         yield (int(first), int(second)), kind

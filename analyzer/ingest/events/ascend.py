@@ -79,5 +79,5 @@ def _whole(raw: RawTrace) -> Integers:
     """Threads of whole collectives."""
     threads = raw.descriptions.key.where(lambda key: key == "thread_name")
     whole = raw.descriptions.text.where(lambda text: text.strip().endswith((WHOLE_COLLECTIVE, "Communication Kernel")))
-    own = np.isin(raw.descriptions.process, _processes(raw, COLLECTIVES))
-    return raw.descriptions.thread[threads & whole & own]
+    of_collectives = np.isin(raw.descriptions.process, _processes(raw, COLLECTIVES))
+    return raw.descriptions.thread[threads & whole & of_collectives]

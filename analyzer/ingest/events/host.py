@@ -48,17 +48,19 @@ def leaf_activities(raw: RawTrace) -> tuple[Activities, Integers]:
     rows = chosen[np.lexsort((-raw.duration_ns[chosen], raw.start_ns[chosen]))]
     whole = operations.name.where(lambda name: name.startswith(CARRIED_OUT))
     apart = operations.name.where(lambda name: name.startswith(POINT_TO_POINT))
-    at, start, end = _self_times(operations, np.flatnonzero(~apart), whole)
-    at = np.concatenate((at, np.flatnonzero(apart)))
+    operation, start, end = _self_times(operations, np.flatnonzero(~apart), whole)
+    operation = np.concatenate((operation, np.flatnonzero(apart)))
     start = np.concatenate((start, operations.start_ns[apart]))
     end = np.concatenate((end, operations.end_ns[apart]))
     order = np.lexsort((end, start))
-    at, start, end = at[order], start[order], end[order]
-    names = compact(operations.name.take(at))
-    nothing = np.full(at.size, ABSENT, np.int64)
+    operation, start, end = operation[order], start[order], end[order]
+    names = compact(operations.name.take(operation))
+    nothing = np.full(operation.size, ABSENT, np.int64)
     patterns = _posting_told_apart(names.values) if whole.any() else classify(names.values)
-    made = Activities(names, start, end, operations.process[at], operations.lane[at], nothing, patterns, nothing)
-    return made, rows[at]
+    made = Activities(
+        names, start, end, operations.process[operation], operations.lane[operation], nothing, patterns, nothing
+    )
+    return made, rows[operation]
 
 
 def not_compute(operations: Activities) -> Activities:
@@ -82,16 +84,16 @@ def _posting_told_apart(names: tuple[str, ...]) -> tuple[Pattern | None, ...]:
 
 def _self_times(operations: Events, chosen: Integers, whole: Mask) -> tuple[Integers, Integers, Integers]:
     """Operation, start and end of each stretch in which an operation is the innermost of its thread."""
-    found: list[tuple[Integers, Integers, Integers]] = [(chosen[:0], chosen[:0], chosen[:0])]
+    stretches: list[tuple[Integers, Integers, Integers]] = [(chosen[:0], chosen[:0], chosen[:0])]
     order = chosen[np.lexsort((operations.lane[chosen], operations.process[chosen]))]
     keys = np.stack((operations.process[order], operations.lane[order]))
     changes = np.flatnonzero(np.any(keys[:, 1:] != keys[:, :-1], axis=0)) + 1
     edges = [0, *changes.tolist(), order.size] if order.size else []
     for first, last in pairwise(edges):
         thread = np.sort(order[first:last])
-        found.append(_thread_self_times(operations, _without_inner(operations, thread, whole)))
-    at, start, end = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return at, start, end
+        stretches.append(_thread_self_times(operations, _without_inner(operations, thread, whole)))
+    operation, start, end = (np.concatenate(parts) for parts in zip(*stretches, strict=True))
+    return operation, start, end
 
 
 def _without_inner(operations: Events, thread: Integers, whole: Mask) -> Integers:
@@ -112,17 +114,17 @@ def _thread_self_times(operations: Events, thread: Integers) -> tuple[Integers, 
     After each instant, the innermost is the latest start that left the nesting as deep as it is now.
     """
     start, end = operations.start_ns[thread], _nested_ends(operations.start_ns[thread], operations.end_ns[thread])
-    at = np.concatenate((start, end))
+    instants = np.concatenate((start, end))
     n = thread.size
     # Ends before starts at one instant; of ends the innermost (latest started) first, of starts the outermost.
-    order = np.lexsort((np.concatenate((np.arange(n), -np.arange(n))), np.repeat([1, 0], n), at))
+    order = np.lexsort((np.concatenate((np.arange(n), -np.arange(n))), np.repeat([1, 0], n), instants))
     opens = order < n
     depth = np.cumsum(np.where(opens, 1, -1))
     by_depth = np.lexsort((np.arange(2 * n), depth))
     latest = np.maximum.accumulate(np.where(opens[by_depth], np.arange(2 * n), -1))
     inner = np.empty(2 * n, np.int64)
     inner[by_depth] = order[by_depth][np.maximum(latest, 0)] % n
-    begin, until = at[order][:-1], at[order][1:]
+    begin, until = instants[order][:-1], instants[order][1:]
     kept = (depth[:-1] > 0) & (until > begin)
     return thread[inner[:-1][kept]], begin[kept], until[kept]
 

@@ -55,11 +55,11 @@ def records(raw: RawTrace, work: Activities, rows: Integers, calls: Events) -> C
     described = rows[communicates]
     bare = name.take(described).where(lambda word: word == "")
     described = np.where(bare, _launching_operation(raw, work, communicates, calls), described)
-    found = described != ABSENT
+    kept = described != ABSENT
     operation = name.take(np.maximum(described, 0))
-    found &= ~operation.where(lambda word: word in NOT_A_CALL)
-    at, source = communicates[found], described[found]
-    return _columns(raw, at, source) if at.size else CollectiveRecords.none()
+    kept &= ~operation.where(lambda word: word in NOT_A_CALL)
+    activity, source = communicates[kept], described[kept]
+    return _columns(raw, activity, source) if activity.size else CollectiveRecords.none()
 
 
 def _launching_operation(raw: RawTrace, work: Activities, chosen: Integers, calls: Events) -> Integers:
@@ -70,22 +70,22 @@ def _launching_operation(raw: RawTrace, work: Activities, chosen: Integers, call
     if described.size == 0 or launches.size == 0:
         return none
     keys, first = np.unique(calls.correlation[launches], return_index=True)
-    at = np.minimum(np.searchsorted(keys, work.correlation[chosen]), keys.size - 1)
-    launched = keys[at] == work.correlation[chosen]
-    call = launches[first[at]]
+    position = np.minimum(np.searchsorted(keys, work.correlation[chosen]), keys.size - 1)
+    launched = keys[position] == work.correlation[chosen]
+    call = launches[first[position]]
     order = described[np.lexsort((raw.start_ns[described], raw.thread[described]))]
-    found = none
+    launching = none
     for thread in np.unique(raw.thread[order]):
-        own = order[raw.thread[order] == thread]
-        before = np.searchsorted(raw.start_ns[own], calls.start_ns[call], side="right") - 1
-        operation = own[np.maximum(before, 0)]
+        on_thread = order[raw.thread[order] == thread]
+        before = np.searchsorted(raw.start_ns[on_thread], calls.start_ns[call], side="right") - 1
+        operation = on_thread[np.maximum(before, 0)]
         inside = calls.start_ns[call] <= raw.start_ns[operation] + raw.duration_ns[operation]
         hit = launched & (before >= 0) & inside & (calls.lane[call] == thread)
-        found = np.where(hit, operation, found)
-    return found
+        launching = np.where(hit, operation, launching)
+    return launching
 
 
-def _columns(raw: RawTrace, at: Integers, source: Integers) -> CollectiveRecords:
+def _columns(raw: RawTrace, activity: Integers, source: Integers) -> CollectiveRecords:
     dtype = raw.text("dtype").take(source)
     width = np.array([ELEMENT_BYTES.get(word, ABSENT) for word in dtype.values] or [ABSENT], np.int64)[dtype.codes]
     elements = (raw.integer(key)[source] for key in ("In msg nelems", "Out msg nelems"))
@@ -102,7 +102,7 @@ def _columns(raw: RawTrace, at: Integers, source: Integers) -> CollectiveRecords
     target, origin = raw.integer("Dst Rank")[source], raw.integer("Src Rank")[source]
     words = tuple(OPERATIONS.get(word, word) for word in operation.values)
     return CollectiveRecords(
-        activity=at.astype(np.int64),
+        activity=activity.astype(np.int64),
         operation=Labels(words, operation.codes),
         group=raw.text("Process Group Name").take(source),
         description=raw.text("Process Group Description").take(source),

@@ -33,29 +33,29 @@ def shaped(raw: RawTrace, work: Activities, rows: Integers, groups: tuple[Proces
     """
     dims, types = raw.text("Input Dims"), raw.text("Input type")
     known = (work.kind == Kind.COMMUNICATION) & dims.take(rows).where(lambda text: text not in ("", "[]"))
-    at = np.flatnonzero(known)
-    if at.size == 0:
+    activity = np.flatnonzero(known)
+    if activity.size == 0:
         return CollectiveRecords.none()
-    source = rows[at]
+    source = rows[activity]
     shapes, kinds = dims.take(source).tolist(), types.take(source).tolist()
     table: dict[tuple[str, str], int] = {}
     for pair in zip(shapes, kinds, strict=True):
         if pair not in table:
             table[pair] = tensor_bytes(*pair)
     n_bytes = np.array([table[pair] for pair in zip(shapes, kinds, strict=True)], np.int64)
-    operation = _operations(raw, work, at, source)
+    operation = _operations(raw, work, activity, source)
     shared = {group.ranks: group for group in reversed(groups) if group.size > 1}
     group = next(iter(shared.values())) if len(shared) == 1 else ProcessGroup("", "", ABSENT, ())
     gathered = operation.where(lambda word: word == "all_gather") & (n_bytes != ABSENT)
     out_bytes = np.where(gathered, n_bytes * group.size if group.size > 1 else ABSENT, n_bytes)
-    blank, absent = Labels.of([""] * at.size), np.full(at.size, ABSENT, np.int64)
+    blank, absent = Labels.of([""] * activity.size), np.full(activity.size, ABSENT, np.int64)
     return CollectiveRecords(
-        activity=at.astype(np.int64),
+        activity=activity.astype(np.int64),
         operation=operation,
-        group=Labels.of([group.name] * at.size),
-        description=Labels.of([group.description] * at.size),
-        members=Labels.of([str(list(group.ranks)) if group.ranks else ""] * at.size),
-        group_size=np.full(at.size, group.size, np.int64),
+        group=Labels.of([group.name] * activity.size),
+        description=Labels.of([group.description] * activity.size),
+        members=Labels.of([str(list(group.ranks)) if group.ranks else ""] * activity.size),
+        group_size=np.full(activity.size, group.size, np.int64),
         dtype=Labels.of(kinds),
         in_bytes=n_bytes,
         out_bytes=out_bytes,
@@ -65,7 +65,7 @@ def shaped(raw: RawTrace, work: Activities, rows: Integers, groups: tuple[Proces
     )
 
 
-def _operations(raw: RawTrace, work: Activities, at: Integers, source: Integers) -> Labels:
+def _operations(raw: RawTrace, work: Activities, activity: Integers, source: Integers) -> Labels:
     """Kind of each collective; gloo names the function that ran, the operation that posted it names the collective.
 
     A reduce-scatter runs as `gloo:all_reduce`. Posts and runs come in one order; where their numbers differ, the names
@@ -76,14 +76,14 @@ def _operations(raw: RawTrace, work: Activities, at: Integers, source: Integers)
     run_rows, post_rows = (
         rows[np.argsort(raw.start_ns[rows], kind="stable")] for rows in map(np.flatnonzero, (runs, posts))
     )
-    words = work.subclass.take(at).tolist()
+    words = work.subclass.take(activity).tolist()
     if run_rows.size != post_rows.size:
         return Labels.of(words)
     names = raw.name.take(post_rows).tolist()
     table = dict(zip(names, classify(tuple(names)), strict=True))
     posted = dict(zip(run_rows.tolist(), (table[name] for name in names), strict=True))
-    told = (posted.get(row) for row in source.tolist())
-    return Labels.of(word if post is None else post.subclass for word, post in zip(words, told, strict=True))
+    patterns = (posted.get(row) for row in source.tolist())
+    return Labels.of(word if post is None else post.subclass for word, post in zip(words, patterns, strict=True))
 
 
 def tensor_bytes(dims: str, types: str) -> int:

@@ -108,7 +108,7 @@ class Decoder:
         Args:
             start: text of the first events.
         """
-        exact = any(int(found[1]) >= WHOLE_NS_BELOW for found in _FRACTION.finditer(start))
+        exact = any(int(match[1]) >= WHOLE_NS_BELOW for match in _FRACTION.finditer(start))
         self._events: msgspec.json.Decoder[_File] = msgspec.json.Decoder(_ExactEvents if exact else _Events)
         self._file: msgspec.json.Decoder[_File] = msgspec.json.Decoder(_ExactFile if exact else _File)
         self._event: msgspec.json.Decoder[Event] = msgspec.json.Decoder(ExactEvent if exact else Event)

@@ -84,5 +84,5 @@ def vendor(start: bytes) -> str | None:
     """
     if _KINETO.search(start):
         return None
-    found = next((what for pattern, what in _VENDORS if pattern.search(start)), None)
-    return f"{found}, which has no kernels as the PyTorch profiler writes them; {_ASK}" if found else None
+    profiler = next((what for pattern, what in _VENDORS if pattern.search(start)), None)
+    return f"{profiler}, which has no kernels as the PyTorch profiler writes them; {_ASK}" if profiler else None

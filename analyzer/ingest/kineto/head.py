@@ -62,7 +62,7 @@ class Head:
     is_list: bool
 
 
-def read_head(stream: Stream, found: Problems) -> Head:
+def read_head(stream: Stream, problem_counts: Problems) -> Head:
     """Read on until the first event.
 
     Raises:
@@ -70,7 +70,7 @@ def read_head(stream: Stream, found: Problems) -> Head:
     """
     text = _more(stream, b"", HEAD_BYTES)
     if text.startswith(_BOM):
-        found[problems.BYTE_ORDER_MARK] += 1
+        problem_counts[problems.BYTE_ORDER_MARK] += 1
         text = text[len(_BOM) :]
     if not text.strip(_BLANK):
         raise TraceFormatError(
@@ -78,14 +78,14 @@ def read_head(stream: Stream, found: Problems) -> Head:
         )
     first = text.lstrip(_BLANK)
     if first.startswith(b"["):
-        found[problems.BARE_LIST] += 1
+        problem_counts[problems.BARE_LIST] += 1
         return _from_events({}, first[1:], is_list=True)
     if not first.startswith(b"{"):
         raise TraceFormatError(f"{stream.path}: {foreign.no_json(first)}")
-    return _object_head(stream, text, found)
+    return _object_head(stream, text, problem_counts)
 
 
-def _object_head(stream: Stream, text: bytes, found: Problems) -> Head:
+def _object_head(stream: Stream, text: bytes, problem_counts: Problems) -> Head:
     while True:
         # Byte offsets survive: surrogateescape gives back exactly the bytes it took.
         walk = _Walk(text.decode("utf-8", "surrogateescape"))
@@ -93,7 +93,7 @@ def _object_head(stream: Stream, text: bytes, found: Problems) -> Head:
             return _from_events(walk.metadata, text[walk.events_at :], is_list=False)
         opening = _OPENING.search(text) if walk.is_broken else None
         if opening:
-            found[problems.DAMAGED_HEAD] += 1
+            problem_counts[problems.DAMAGED_HEAD] += 1
             return _from_events(_metadata(text[: opening.start()]), text[opening.end() :], is_list=False)
         longer = _more(stream, text, 2 * len(text)) if walk.is_broken and len(text) < LONGEST_HEAD_BYTES else text
         if len(longer) == len(text) or foreign.is_told_by(walk.keys):
@@ -134,33 +134,33 @@ class _Walk:
             self.is_broken = True
 
     def _run(self) -> None:
-        at = self._skip(0)
-        while self._text[at] in "{,":
-            at = self._skip(at + 1)
-            if self._text[at] == "}":
+        offset = self._skip(0)
+        while self._text[offset] in "{,":
+            offset = self._skip(offset + 1)
+            if self._text[offset] == "}":
                 break
-            key, at = _DECODER.raw_decode(self._text, at)
+            key, offset = _DECODER.raw_decode(self._text, offset)
             self.keys.append(str(key))
-            at = self._expect(":", at)
-            if key == _EVENTS and self._text[at] == "[":
-                self.events_at = len(self._text[: at + 1].encode("utf-8", "surrogateescape"))
+            offset = self._expect(":", offset)
+            if key == _EVENTS and self._text[offset] == "[":
+                self.events_at = len(self._text[: offset + 1].encode("utf-8", "surrogateescape"))
                 return
-            value, at = _DECODER.raw_decode(self._text, at)
+            value, offset = _DECODER.raw_decode(self._text, offset)
             self.metadata[str(key)] = value
-            at = self._skip(at)
-        if self._text[at] != "}":
+            offset = self._skip(offset)
+        if self._text[offset] != "}":
             raise ValueError("no comma or brace after a value")
-        self.rest = self._text[at + 1 :]
+        self.rest = self._text[offset + 1 :]
 
-    def _expect(self, mark: str, at: int) -> int:
-        at = self._skip(at)
-        if self._text[at] != mark:
-            raise ValueError(f"no {mark!r} at {at}")
-        return self._skip(at + 1)
+    def _expect(self, mark: str, offset: int) -> int:
+        offset = self._skip(offset)
+        if self._text[offset] != mark:
+            raise ValueError(f"no {mark!r} at {offset}")
+        return self._skip(offset + 1)
 
-    def _skip(self, at: int) -> int:
-        blanks = _SPACE.match(self._text, at)
-        return blanks.end() if blanks else at
+    def _skip(self, offset: int) -> int:
+        blanks = _SPACE.match(self._text, offset)
+        return blanks.end() if blanks else offset
 
 
 def _from_events(metadata: dict[str, object], events: bytes, *, is_list: bool) -> Head:

@@ -147,5 +147,5 @@ class RawTrace:
 
     def word(self, number: int) -> str | None:
         """The word that a process or thread number stands for (`Spans`); None where it is a real number."""
-        at = WORDS_FROM - number
-        return self.words[at] if 0 <= at < len(self.words) else None
+        index = WORDS_FROM - number
+        return self.words[index] if 0 <= index < len(self.words) else None

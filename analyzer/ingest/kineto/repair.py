@@ -45,16 +45,16 @@ def _no_cure(text: str) -> str:
 
 
 def _c_numbers(text: str) -> str:
-    return _C_NUMBER.sub(lambda found: found[0] if found[0].startswith('"') else "NaN", text)
+    return _C_NUMBER.sub(lambda match: match[0] if match[0].startswith('"') else "NaN", text)
 
 
 def _trailing_commas(text: str) -> str:
-    return _TRAILING_COMMA.sub(lambda found: found[0] if found[0].startswith('"') else "", text)
+    return _TRAILING_COMMA.sub(lambda match: match[0] if match[0].startswith('"') else "", text)
 
 
 def _escapes(text: str) -> str:
-    return _ESCAPE.sub(lambda found: "\\\\" if found[0] == "\\" else found[0], text)
+    return _ESCAPE.sub(lambda match: "\\\\" if match[0] == "\\" else match[0], text)
 
 
 def _quotes(text: str) -> str:
-    return _NAME.sub(lambda found: found[1] + _BARE_QUOTE.sub('\\\\"', found[2]) + found[3], text)
+    return _NAME.sub(lambda match: match[1] + _BARE_QUOTE.sub('\\\\"', match[2]) + match[3], text)

@@ -34,11 +34,11 @@ class Salvage:
         metadata: the file's own keys behind its events.
     """
 
-    def __init__(self, documents: Documents, decoder: Decoder, found: Problems) -> None:
+    def __init__(self, documents: Documents, decoder: Decoder, problem_counts: Problems) -> None:
         self.metadata: dict[str, object] = {}
         self._documents = documents
         self._decoder = decoder
-        self._found = found
+        self._problem_counts = problem_counts
 
     def events(self, document: Document) -> list[Event]:
         """The events of one document, those left out by their first bytes not among them."""
@@ -72,29 +72,29 @@ class Salvage:
         try:
             self.metadata[key] = json.loads(value)
         except ValueError:
-            self._found[problems.DAMAGED_TAIL] += 1
+            self._problem_counts[problems.DAMAGED_TAIL] += 1
             self.metadata |= _repaired_keys(f',"{key}":{value.decode("utf-8", "surrogateescape")}}}')
 
     def _one_by_one(self, pieces: list[bytes], *, is_last: bool) -> list[Event]:
         events: list[Event] = []
-        at = 0
-        while at < len(pieces) - is_last:
-            event = self._decoder.event(self._documents.event(pieces[at]))
+        index = 0
+        while index < len(pieces) - is_last:
+            event = self._decoder.event(self._documents.event(pieces[index]))
             if event is not None:
                 events.append(event)
-                at += 1
+                index += 1
                 continue
-            step = self._refused(pieces[at : at + JOINED], is_all=is_last or at + JOINED <= len(pieces))
+            step = self._refused(pieces[index : index + JOINED], is_all=is_last or index + JOINED <= len(pieces))
             if step is None:
-                self._documents.give_back(pieces[at:])
+                self._documents.give_back(pieces[index:])
                 return events
             more, length = step
             events += more
-            at += length
+            index += length
             if not length:
-                rest = pieces[at:] if is_last else self._documents.to_the_end(pieces[at:], []).pieces
+                rest = pieces[index:] if is_last else self._documents.to_the_end(pieces[index:], []).pieces
                 return events + self._walk(self._documents.end(rest))
-        return events + self._walk(self._documents.end(pieces[at:])) if is_last else events
+        return events + self._walk(self._documents.end(pieces[index:])) if is_last else events
 
     def _refused(self, pieces: list[bytes], *, is_all: bool) -> tuple[list[Event], int] | None:
         """What can be had where a piece is no event by itself.
@@ -124,57 +124,57 @@ class Salvage:
 
     def _count(self, pieces: list[bytes], size: int) -> int:
         """How many pieces an event of so many bytes takes up."""
-        lengths = (len(self._documents.event(self._joined(pieces[: at + 1]))) for at in range(len(pieces)))
-        return next((at for at, length in enumerate(lengths, 1) if length >= size), len(pieces))
+        lengths = (len(self._documents.event(self._joined(pieces[: index + 1]))) for index in range(len(pieces)))
+        return next((number for number, length in enumerate(lengths, 1) if length >= size), len(pieces))
 
     def _unglued(self, raw: bytes) -> list[Event]:
         """Events with damage between them; what is no such event is lost."""
-        starts = [found.start() for found in _START.finditer(raw)] or [0]
+        starts = [match.start() for match in _START.finditer(raw)] or [0]
         events = []
         for start, following in zip(starts, [*starts[1:], len(raw)], strict=True):
             one = raw[start : raw.rfind(b"}", start, following) + 1]
             event = self._decoder.event(one) or self._mended(one)
             if event is None:
-                self._found[problems.LOST] += 1
+                self._problem_counts[problems.LOST] += 1
             else:
                 events.append(event)
-        self._found[problems.GLUED] += len(starts) - 1
+        self._problem_counts[problems.GLUED] += len(starts) - 1
         return events
 
     def _walk(self, end: bytes) -> list[Event]:
         """The last events and the keys behind them, wherever the list ends."""
         text = end.decode("utf-8", "surrogateescape")
         events: list[Event] = []
-        at = 0
+        offset = 0
         while True:
-            blank = _BLANKS.match(text, at)
-            between, start, at = (blank[0], at, blank.end()) if blank else ("", at, at)
+            blank = _BLANKS.match(text, offset)
+            between, start, offset = (blank[0], offset, blank.end()) if blank else ("", offset, offset)
             has_comma = "," in between
-            if text[at : at + 1] == "]":
-                self._found[problems.COMMA] += has_comma
-                self._read_tail(text[at + 1 :])
+            if text[offset : offset + 1] == "]":
+                self._problem_counts[problems.COMMA] += has_comma
+                self._read_tail(text[offset + 1 :])
                 return events
-            stop = scan.stop(text, at) if at < len(text) else None
+            stop = scan.stop(text, offset) if offset < len(text) else None
             if stop is None:
-                self._found[problems.INCOMPLETE] += 1 if at < len(text) else 0
-                self._found[problems.ENDS_EARLY] += 1
+                self._problem_counts[problems.INCOMPLETE] += 1 if offset < len(text) else 0
+                self._problem_counts[problems.ENDS_EARLY] += 1
                 return events
-            raw = text[at:stop].encode("utf-8", "surrogateescape")
+            raw = text[offset:stop].encode("utf-8", "surrogateescape")
             event = self._decoder.event(raw) or self._mended(raw)
             events += [event] if event else self._unglued(raw)
-            self._found[problems.GLUED] += start > 0 and not has_comma
-            at = stop
+            self._problem_counts[problems.GLUED] += start > 0 and not has_comma
+            offset = stop
 
     def _read_tail(self, tail: str) -> None:
         """Keys behind the list of events, given without its bracket; of a bare list nothing follows."""
         metadata, is_broken, rest = ({}, False, tail) if self._documents.is_list else keys_of('{"":0' + tail)
         if is_broken and tail.rstrip().endswith("}"):
-            self._found[problems.DAMAGED_TAIL] += 1
+            self._problem_counts[problems.DAMAGED_TAIL] += 1
             metadata = _repaired_keys(tail) or metadata
         elif is_broken:
-            self._found[problems.TAIL_CUT] += 1
+            self._problem_counts[problems.TAIL_CUT] += 1
         if rest.strip("\0 \t\r\n"):
-            self._found[problems.MORE_TEXT] += 1
+            self._problem_counts[problems.MORE_TEXT] += 1
         self.metadata |= {key: value for key, value in metadata.items() if key}
 
     def _mended(self, raw: bytes) -> Event | None:
@@ -185,7 +185,7 @@ class Salvage:
         except ValueError:
             return None
         if event is not None:
-            self._found[problems.ODD_TYPES if _is_sound(raw) else problems.REPAIRED] += 1
+            self._problem_counts[problems.ODD_TYPES if _is_sound(raw) else problems.REPAIRED] += 1
         return event
 
 

@@ -33,32 +33,33 @@ def ends_list(event: bytes) -> bool:
     return end is not None and text[end:].lstrip(BLANK).startswith("]")
 
 
-def _end(text: str, at: int) -> int | None:
-    """Where the sound object that begins at `at` ends."""
+def _end(text: str, offset: int) -> int | None:
+    """Where the sound object that begins at `offset` ends."""
     try:
-        return _DECODER.raw_decode(text, at)[1]
+        return _DECODER.raw_decode(text, offset)[1]
     except (ValueError, RecursionError):
         return None
 
 
-def stop(text: str, at: int) -> int | None:
-    """Where the object that begins at `at` ends, damaged or not; None where the text ends first."""
-    sound_end = _end(text, at)
+def stop(text: str, offset: int) -> int | None:
+    """Where the object that begins at `offset` ends, damaged or not; None where the text ends first."""
+    sound_end = _end(text, offset)
     if sound_end is not None:
         return sound_end
-    for view in (_without_braces_in_strings(text[at:]), text[at:]):  # where a quote is the damage, strings mislead
+    # Where a quote is the damage, strings mislead.
+    for view in (_without_braces_in_strings(text[offset:]), text[offset:]):
         depth = end = 0
-        for found in _NEXT.finditer(view):
-            start, end = end, found.start() + 1
+        for match in _NEXT.finditer(view):
+            start, end = end, match.start() + 1
             depth += view.count("{", start, end) - view.count("}", start, end)
             if depth == 0:
-                return at + end
+                return offset + end
     return None
 
 
 def _without_braces_in_strings(text: str) -> str:
     """The same text, as long as it was."""
-    return _STRING.sub(lambda found: found[0].translate(_BRACES), text)
+    return _STRING.sub(lambda match: match[0].translate(_BRACES), text)
 
 
 def _after(piece: bytes, depth: int, *, in_string: bool) -> tuple[int, bool]:

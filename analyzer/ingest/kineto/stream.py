@@ -114,8 +114,8 @@ class Stream:
         try:
             return self._file.read(size)
         except OSError as error:
-            at = f"at byte {self._file.tell():,} of the file"
-            self.problem = f"the disk gave an error {at} ({error.strerror}): the rest is missing"
+            position = f"at byte {self._file.tell():,} of the file"
+            self.problem = f"the disk gave an error {position} ({error.strerror}): the rest is missing"
             return b""
 
     def _plain(self, start: bytes) -> Iterator[bytes]:
@@ -132,8 +132,10 @@ class Stream:
                 try:
                     block = unpacker.decompress(packed)
                 except _PackError as error:
-                    at = f"before byte {self._file.tell():,} of the file"
-                    self.problem = f"the gzip data is damaged {at} ({error}): events near there are missing or wrong"
+                    position = f"before byte {self._file.tell():,} of the file"
+                    self.problem = (
+                        f"the gzip data is damaged {position} ({error}): events near there are missing or wrong"
+                    )
                     return
                 if block:
                     yield block

@@ -142,11 +142,11 @@ def _groups(
     elif engine == "sglang" or server_args is not None:
         inside = server_args is not None and server_args.get("enable_dp_attention") is True
         computed = sglang_groups(world, sizes, attention_dp=inside)
-    found: Groups = {}
+    by_axis: Groups = {}
     for axis, claim in chosen.items():
         whole = (tuple(range(world)),) if claim.size == world else ()
         full = claim.groups if len(claim.groups) * claim.size >= world else ()
         groups = full or computed.get(axis, ()) or whole or claim.groups
         if groups and claim.size > 1:
-            found[axis] = groups
-    return found
+            by_axis[axis] = groups
+    return by_axis

@@ -89,8 +89,8 @@ def observed(traces: tuple[Trace, ...], world: int | None) -> Iterator[Claim]:
 
 
 def _template_sizes(names: set[str], pattern: re.Pattern[str]) -> list[int]:
-    found = (pattern.search(name) for name in names)
-    return sorted({int(next(filter(None, match.groups()))) for match in found if match is not None})
+    matches = (pattern.search(name) for name in names)
+    return sorted({int(next(filter(None, match.groups()))) for match in matches if match is not None})
 
 
 def _experts(traces: tuple[Trace, ...]) -> Iterator[Claim]:

@@ -77,10 +77,10 @@ def created(traces: tuple[Trace, ...]) -> Iterator[Claim]:
     sequences = [(trace, _sequence(trace)) for trace in traces]
     if engine not in {"vllm", "sglang"} or not sequences or any(sequence is None for _, sequence in sequences):
         return
-    found = [_labelled(engine, trace, sequence or ()) for trace, sequence in sequences]
+    labelled = [_labelled(engine, trace, sequence or ()) for trace, sequence in sequences]
     count = traces[0].origin.group_count
     for axis in ("tp", "pp", "dp", "ep", "cp", "dcp"):
-        groups = [labels.get(axis) for labels in found]
+        groups = [labels.get(axis) for labels in labelled]
         sizes = {None if group is None else group.size for group in groups}
         size = next(iter(sizes))
         if len(sizes) != 1 or size is None or (axis == "ep" and size > 1):
@@ -111,18 +111,18 @@ def _sequence(trace: Trace) -> tuple[ProcessGroup, ...] | None:
         return None
     by_number = {int(group.name): group for group in origin.groups}
     world = max(group.size for group in origin.groups)
-    found: list[ProcessGroup] = []
+    sequence: list[ProcessGroup] = []
     next_number = 1
     while next_number < origin.group_count:
-        group = _own(by_number, next_number, world)
+        group = _group_on_device(by_number, next_number, world)
         if group is None:
             return None
-        found.append(group)
+        sequence.append(group)
         next_number += 2 * (world // group.size)
-    return tuple(found) if next_number == origin.group_count else None
+    return tuple(sequence) if next_number == origin.group_count else None
 
 
-def _own(by_number: dict[int, ProcessGroup], first: int, world: int) -> ProcessGroup | None:
+def _group_on_device(by_number: dict[int, ProcessGroup], first: int, world: int) -> ProcessGroup | None:
     """The rank's group on the device among the sub-groups of the axis that starts at a number."""
     number = min((number for number in by_number if number >= first), default=None)
     if number is None:

@@ -20,12 +20,14 @@ def vllm_groups(world: int, sizes: Mapping[str, int]) -> Groups:
     if dp * pp * cp * tp != world:
         return {}
     ranks = np.arange(world).reshape(dp, pp, cp, tp)
-    found = {axis: _rows(np.moveaxis(ranks, at, -1)) for at, axis in enumerate(("dp", "pp", "cp", "tp"))}
+    by_axis = {
+        axis: _rows(np.moveaxis(ranks, dimension, -1)) for dimension, axis in enumerate(("dp", "pp", "cp", "tp"))
+    }
     if sizes.get("ep") == dp * cp * tp:
-        found["ep"] = _rows(np.moveaxis(ranks, 1, 0).reshape(pp, -1))
+        by_axis["ep"] = _rows(np.moveaxis(ranks, 1, 0).reshape(pp, -1))
     if tp % sizes.get("dcp", 1) == 0:
-        found["dcp"] = _rows(ranks.reshape(-1, sizes.get("dcp", 1)))
-    return _of_several(found, sizes)
+        by_axis["dcp"] = _rows(ranks.reshape(-1, sizes.get("dcp", 1)))
+    return _of_several(by_axis, sizes)
 
 
 def sglang_groups(world: int, sizes: Mapping[str, int], *, attention_dp: bool) -> Groups:
@@ -40,14 +42,14 @@ def sglang_groups(world: int, sizes: Mapping[str, int], *, attention_dp: bool) -
     if (1 if attention_dp else dp) * pp * tp != world or tp % inner or tp % ep:
         return {}
     ranks = np.arange(world).reshape(-1, pp, tp)
-    found = {"tp": _rows(ranks), "pp": _rows(np.moveaxis(ranks, 1, -1))}
+    by_axis = {"tp": _rows(ranks), "pp": _rows(np.moveaxis(ranks, 1, -1))}
     if attention_dp:
         split = ranks.reshape(-1, dp, cp, tp // inner)
-        found |= {"dp": _rows(np.moveaxis(split, 1, -1)), "cp": _rows(np.moveaxis(split, 2, -1))}
+        by_axis |= {"dp": _rows(np.moveaxis(split, 1, -1)), "cp": _rows(np.moveaxis(split, 2, -1))}
     else:
-        found |= {"dp": _rows(np.moveaxis(ranks, 0, -1)), "cp": _rows(ranks.reshape(-1, cp, tp // cp).swapaxes(1, 2))}
-    found["ep"] = _rows(ranks.reshape(-1, ep, tp // ep).swapaxes(1, 2))
-    return _of_several(found, sizes)
+        by_axis |= {"dp": _rows(np.moveaxis(ranks, 0, -1)), "cp": _rows(ranks.reshape(-1, cp, tp // cp).swapaxes(1, 2))}
+    by_axis["ep"] = _rows(ranks.reshape(-1, ep, tp // ep).swapaxes(1, 2))
+    return _of_several(by_axis, sizes)
 
 
 def _rows(ranks: npt.NDArray[np.int64]) -> tuple[tuple[int, ...], ...]:
@@ -55,5 +57,5 @@ def _rows(ranks: npt.NDArray[np.int64]) -> tuple[tuple[int, ...], ...]:
     return tuple(sorted(tuple(int(rank) for rank in group) for group in ranks.reshape(-1, ranks.shape[-1])))
 
 
-def _of_several(found: Groups, sizes: Mapping[str, int]) -> Groups:
-    return {axis: groups for axis, groups in found.items() if sizes.get(axis, 1) > 1}
+def _of_several(by_axis: Groups, sizes: Mapping[str, int]) -> Groups:
+    return {axis: groups for axis, groups in by_axis.items() if sizes.get(axis, 1) > 1}
