@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
+from statistics import median
 
 import numpy as np
 
@@ -74,6 +75,6 @@ def read_curves(table: str, size: str, *keys: str) -> dict[Key, TimeCurve]:
         for row in csv.DictReader(lines):
             times_of[tuple(row[key] for key in keys)][float(row[size])].append(float(row["time_us"]) * 1e3)
     return {
-        key: TimeCurve.of({measured_size: float(np.median(times)) for measured_size, times in sizes.items()})
+        key: TimeCurve.of({measured_size: median(times) for measured_size, times in sizes.items()})
         for key, sizes in times_of.items()
     }
