@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from step_traces import Recorder
 
+from analyzer.diagnose.bounds import bound_rows
 from analyzer.diagnose.diagnose import diagnose
 from analyzer.diagnose.tables import step_rows
 from analyzer.errors import ShardscopeError
@@ -196,3 +197,11 @@ def test_tasks_of_no_named_type_on_streams_of_collectives_are_no_compute(
 def test_tasks_of_no_named_type_beside_products_stay_work(tmp_path):
     row = ascend(tmp_path, 2, 100, 600, (1,))
     assert row.unclassified_ns > 0
+
+
+@pytest.mark.parametrize("name", ["tp1", "ep1"])
+def test_the_bound_of_exposed_copies_is_the_movement_of_the_row(name):
+    run = load(SAMPLES / "recorded" / name)
+    rows = {row.kind: row for row in step_rows(run)}
+    bounds = {row.kind: row.saved_ns for row in bound_rows(run) if row.name == "without exposed copies"}
+    assert bounds == {kind: rows[kind].terms["movement"] for kind in bounds} != {}

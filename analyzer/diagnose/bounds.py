@@ -28,7 +28,7 @@ def bound_rows(run: Run) -> list[BoundRow]:
 def _rows(run: Run, kind: str) -> Iterator[BoundRow]:
     degree = max(run.layout.sizes.get("tp", 1), run.layout.sizes.get("ep", 1)) if run.layout.sizes else len(run.traces)
     try:
-        step = step_of(run, degree, kind)
+        step = step_of(run, degree, kind, median_only=True)
     except MissingEvidenceError:
         return
     for bound in ceilings(step):

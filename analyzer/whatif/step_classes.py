@@ -21,7 +21,7 @@ from analyzer.model.run import Run
 from analyzer.model.trace import Trace
 from analyzer.stats.arrays import Integers, Mask
 from analyzer.steps.rank_steps import RankSteps
-from analyzer.steps.steps import steps
+from analyzer.steps.steps import middle_row, steps
 from analyzer.whatif.limits import Facts
 from analyzer.whatif.time_classes import CUSTOM, FP8_FLOOR_NS, FP8_SPREAD, ClassTime, Reference, ScalingBehavior, Step
 
@@ -45,16 +45,26 @@ _MOVED_BY = {"dispatch": "all_to_all", "combine": "all_to_all", "collective": "a
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Member:
-    """Activities of one rank that belong to the chosen steps."""
+    """One rank's steps of a kind, those chosen of them, and the activities that belong to these.
+
+    Attributes:
+        trace: of the rank.
+        rank_split: its time by term.
+        rank_steps: its steps.
+        alike: rows of the steady steps of the kind.
+        chosen: rows of all of these, or of the median one alone.
+        rows: activities of the chosen ones.
+    """
 
     trace: Trace
     rank_split: Breakdown
     rank_steps: RankSteps
+    alike: Integers
     chosen: Integers
     rows: Integers
 
 
-def step_of(run: Run, degree: int, kind: str = "decode", platform: str = "") -> Step:
+def step_of(run: Run, degree: int, kind: str = "decode", platform: str = "", *, median_only: bool = False) -> Step:
     """The mean steady step of one kind over ranks, from its start to the next one's.
 
     Args:
@@ -62,11 +72,15 @@ def step_of(run: Run, degree: int, kind: str = "decode", platform: str = "") -> 
         degree: of the split.
         kind: of step.
         platform: device name whose measured links to use, "" for the run's own.
+        median_only: each rank's median step instead of all of its steady ones: what a row of steps shows.
 
     Raises:
         MissingEvidenceError: no such steps, or waiting cannot be told from transfer.
     """
-    members = [_member(*each, kind) for each in zip(run.traces, breakdown(run), steps(run), strict=True)]
+    members = [
+        _member(*each, kind, median_only=median_only)
+        for each in zip(run.traces, breakdown(run), steps(run), strict=True)
+    ]
     members = [member for member in members if member.chosen.size]
     if not members:
         raise MissingEvidenceError(f"the run has no {kind} steps", "record some, or choose another --step")
@@ -82,14 +96,17 @@ def step_of(run: Run, degree: int, kind: str = "decode", platform: str = "") -> 
     )
 
 
-def _member(trace: Trace, rank_split: Breakdown, rank_steps: RankSteps, kind: str) -> _Member:
+def _member(trace: Trace, rank_split: Breakdown, rank_steps: RankSteps, kind: str, *, median_only: bool) -> _Member:
     is_kind = rank_steps.phase.where(lambda word: word == kind)
     chosen = np.flatnonzero(is_kind & rank_steps.is_steady)
     if not chosen.size:
         chosen = np.flatnonzero(is_kind)
+    alike = chosen
+    if chosen.size and median_only:
+        chosen = chosen[[middle_row(rank_steps.span_ns[chosen])]]
     is_chosen = np.zeros(len(rank_steps) + 1, np.bool_)
     is_chosen[chosen] = True
-    return _Member(trace, rank_split, rank_steps, chosen, np.flatnonzero(is_chosen[rank_steps.step_of]))
+    return _Member(trace, rank_split, rank_steps, alike, chosen, np.flatnonzero(is_chosen[rank_steps.step_of]))
 
 
 def _work(run: Run, members: list[_Member], count: int) -> Iterator[ClassTime]:
@@ -154,8 +171,8 @@ def _idle(members: list[_Member], count: int) -> Iterator[ClassTime]:
 
 
 def _followed(member: _Member) -> Integers:
-    chosen: Integers = member.chosen[member.rank_steps.period_ns[member.chosen] != ABSENT]
-    return chosen
+    followed: Integers = member.alike[member.rank_steps.period_ns[member.alike] != ABSENT]
+    return followed
 
 
 def _within(member: _Member, time: Intervals) -> int:
