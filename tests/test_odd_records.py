@@ -320,7 +320,7 @@ def test_ranks_of_other_times_are_said(tmp_path, apart_s, text):
 @pytest.mark.parametrize("unit", [1000.0, 1_000_000.0])
 def test_a_rank_that_counts_in_another_unit_is_said(tmp_path, unit):
     report = diagnosed(_two(tmp_path, odd.pair_rank(3.0, unit=unit)))
-    assert report.run.warnings[0].endswith("with as many entries: one counts in another unit of time")
+    assert report.run.warnings[0].endswith("and each kernel takes as many times longer: another unit of time")
     assert report.findings == []
 
 

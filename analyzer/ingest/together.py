@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from analyzer.model.trace import EVERYTHING, Doubt, Note, Trace
+from analyzer.model.trace import OF_OTHER_TIMES, Note, Trace
 from analyzer.units import count, duration
 
 APART_NS = 1_000_000_000
@@ -15,18 +15,6 @@ APART_NS = 1_000_000_000
 
 ABSOLUTE_FROM_NS = 10**18
 """September 2001: stamps from here on count from the epoch, others from when a host was started."""
-
-LONGER = 5.0
-"""Longest window over the shortest, from which on shares of windows do not compare."""
-
-OTHER_UNIT = 100.0
-"""The same with equally many entries: times in ns among times in µs."""
-
-ALIKE = 0.02
-"""By how much numbers of entries differ that are equal but for the ends of a recording."""
-
-OF_OTHER_TIMES = frozenset((Doubt.COMMUNICATION, Doubt.COMPUTE))
-"""What does not compare between ranks that were not recorded together."""
 
 
 def distinct(traces: list[Trace]) -> tuple[list[Trace], tuple[Note, ...]]:
@@ -59,7 +47,6 @@ def misfits(traces: tuple[Trace, ...]) -> Iterator[Note]:
     timed = [trace for trace in traces if trace.window.total_ns]
     yield from _worlds(traces)
     yield from _hours(timed)
-    yield from _windows(timed)
 
 
 def _worlds(traces: tuple[Trace, ...]) -> Iterator[Note]:
@@ -85,23 +72,3 @@ def _hours(traces: list[Trace]) -> Iterator[Note]:
             "or clocks that are wrong by as much",
             doubts=OF_OTHER_TIMES,
         )
-
-
-def _windows(traces: list[Trace]) -> Iterator[Note]:
-    """Ranks of which one was recorded much longer than another, or counts in another unit."""
-    if len(traces) < 2:  # noqa: PLR2004 (one differs from none)
-        return
-    longest = max(traces, key=lambda trace: trace.window.total_ns)
-    shortest = min(traces, key=lambda trace: trace.window.total_ns)
-    times = longest.window.total_ns / shortest.window.total_ns
-    if times < LONGER:
-        return
-    windows = (
-        f"rank {longest.rank} was recorded for {duration(longest.window.total_ns)}, rank {shortest.rank} for "
-        f"{duration(shortest.window.total_ns)}"
-    )
-    entries = len(longest.activities) / len(shortest.activities)
-    if times >= OTHER_UNIT and abs(entries - 1) < ALIKE:
-        yield Note(f"{windows}, with as many entries: one counts in another unit of time", doubts=EVERYTHING)
-    else:
-        yield Note(f"{windows}: shares of such windows do not compare", doubts=OF_OTHER_TIMES)

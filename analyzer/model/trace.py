@@ -185,3 +185,7 @@ class Trace:
         if len(self.activities) == 0:
             return Intervals.empty()
         return Intervals.single(int(self.activities.start_ns[0]), int(self.activities.end_ns.max()))
+
+
+OF_OTHER_TIMES = frozenset((Doubt.COMMUNICATION, Doubt.COMPUTE))
+"""What does not compare between ranks that were not recorded together."""

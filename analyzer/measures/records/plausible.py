@@ -13,6 +13,7 @@ import numpy as np
 
 from analyzer.intervals import Intervals
 from analyzer.measures.records.lost import captured, launches, launching, missing_records
+from analyzer.measures.records.windows import uneven_windows
 from analyzer.model.events import ABSENT, Activities
 from analyzer.model.run import Run
 from analyzer.model.trace import EVERYTHING, Doubt, Note, Trace
@@ -53,7 +54,7 @@ CAPTURE_SHARE = 0.9
 def notes(run: Run) -> tuple[tuple[Note, tuple[int, ...]], ...]:
     """What is wrong with the records, gravest first, and on which ranks; equal notes of several ranks once."""
     noted: dict[str, tuple[Note, tuple[int, ...]]] = {}
-    for note in (*slowed(run), *_only_captures(run), *run.notes):
+    for note in (*slowed(run), *_only_captures(run), *uneven_windows(run), *run.notes):
         noted[note.text] = (note, ())
     for trace in run.traces:
         for note in (*faults(trace), *trace.notes):
