@@ -60,10 +60,10 @@ PATTERNS = (
     ),
     Pattern(
         # Steps that move or reduce data; the same steps appear on the hardware streams under a second name.
-        r"^(?:Memcpy|Reduce_Inline|REDUCE_ASYNC(?:_V2)?|SDMA|RDMASend|Write Value|Inter_Processor_Sync)$",
+        r"^(?:Memcpy|Reduce_Inline|REDUCE_ASYNC(?:_V2)?|SDMA|RDMASend|Write Value|Inter_Processor_Sync|HCCL Other)$",
         Kind.COMMUNICATION,
         "collective",
-        ("Memcpy", "Reduce_Inline", "REDUCE_ASYNC_V2", "SDMA", "RDMASend", "Write Value"),
+        ("Memcpy", "Reduce_Inline", "REDUCE_ASYNC_V2", "SDMA", "RDMASend", "Write Value", "HCCL Other"),
         Breadth.NAMED,
     ),
     Pattern(

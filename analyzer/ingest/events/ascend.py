@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from analyzer.errors import TraceFormatError
 from analyzer.ingest.kineto.raw import RawTrace
+from analyzer.intervals import Intervals
 from analyzer.model.events import Labels
 from analyzer.stats.arrays import Integers, Mask
 
@@ -19,9 +22,12 @@ WHOLE_COLLECTIVE = "Communication"
 
 NO_WORK = ("EVENT_", "NOTIFY_", "PLACE_HOLDER", "Notify", "Write Value", "RDMASend")
 """Task types that mark or wait; `SDMA` are the copies inside collectives, which the collective's own row covers."""
-UNNAMED = "Other"
-"""What the profiler calls a task whose type it does not know: on HCCL's streams, steps of a collective."""
 STEP_OF_COLLECTIVE = ("SDMA", "RDMA", "Memcpy", "Reduce_Inline")
+EXCHANGE_MARKS = ("NOTIFY_", "Notify", "RDMASend", "Write Value")
+"""Task types by which ranks tell each other; streams that compute have none."""
+UNNAMED = "Other"
+UNNAMED_STEP = "HCCL Other"
+"""What a task named `Other` is called here where it is a step of a collective; elsewhere it may be anything."""
 
 
 def is_ascend(raw: RawTrace) -> bool:
@@ -30,20 +36,50 @@ def is_ascend(raw: RawTrace) -> bool:
     return bool(named & {*HARDWARE, OVERLAP})
 
 
+def with_steps_named(raw: RawTrace) -> RawTrace:
+    """The trace with tasks named `Other` on streams of collectives called what they are.
+
+    A stream is one of collectives where nothing computes on it, and ranks tell each other there or one of these tasks
+    runs within a whole collective.
+    """
+    tasks, task_type = _tasks(raw), raw.text("Task Type")
+    unnamed = tasks & raw.name.where(lambda name: name == UNNAMED)
+    if not unnamed.any():
+        return raw
+    streams = np.stack((raw.process, raw.thread))
+    stream = np.unique(streams, axis=1, return_inverse=True)[1].reshape(-1)
+    computes = tasks & ~unnamed & ~_waits_or_moves(task_type)
+    tells = tasks & task_type.where(lambda word: word.startswith(EXCHANGE_MARKS) or word in STEP_OF_COLLECTIVE)
+    tells |= unnamed & _covered(raw)
+    counts = (np.bincount(stream, weights=rows, minlength=stream.max() + 1) for rows in (computes, tells))
+    computing, telling = counts
+    chosen = unnamed & ((computing == 0) & (telling > 0))[stream]
+    values = (*raw.name.values, UNNAMED_STEP)
+    codes = np.where(chosen, len(values) - 1, raw.name.codes).astype(np.int32)
+    return replace(raw, name=Labels(values, codes))
+
+
+def _covered(raw: RawTrace) -> Mask:
+    """bool[n]: events that whole collectives cover, mostly."""
+    whole = _collectives(raw)
+    end = raw.start_ns + raw.duration_ns
+    covered: Mask = (
+        2 * Intervals.from_arrays(raw.start_ns[whole], end[whole]).within(raw.start_ns, end) > raw.duration_ns
+    )
+    return covered
+
+
 def is_work(raw: RawTrace) -> Mask:
     """bool[n]: tasks of the device that compute or copy, and whole collectives.
 
     Raises:
         TraceFormatError: an excerpt that holds the vendor's overlap analysis and not the tasks it was made from.
     """
-    spans = raw.phase.where(lambda phase: phase == "X") & raw.category.where(lambda category: category == "")
-    tasks = spans & np.isin(raw.process, _processes(raw, HARDWARE))
-    task_type = raw.text("Task Type")
-    tasks &= ~task_type.where(lambda word: word.startswith(NO_WORK) or word in STEP_OF_COLLECTIVE)
-    collectives = spans & np.isin(raw.process, _processes(raw, COLLECTIVES)) & np.isin(raw.thread, _whole(raw))
-    if collectives.any():
-        tasks &= ~_of_collectives(raw, tasks, task_type)
-    work: Mask = tasks | collectives
+    tasks = _tasks(raw) & ~_waits_or_moves(raw.text("Task Type"))
+    unnamed = raw.name.where(lambda name: name == UNNAMED_STEP)
+    if unnamed.any():
+        tasks &= ~(unnamed & _covered(raw))
+    work: Mask = tasks | _collectives(raw)
     if not work.any() and _processes(raw, (OVERLAP,)).size:
         raise TraceFormatError(
             f"{raw.path}: an excerpt with Ascend's overlap analysis but no device tasks; "
@@ -52,18 +88,30 @@ def is_work(raw: RawTrace) -> Mask:
     return work
 
 
-def _of_collectives(raw: RawTrace, tasks: Mask, task_type: Labels) -> Mask:
-    """bool[n]: unnamed tasks on streams that compute nothing: steps of collectives, which have rows of their own."""
-    unnamed = tasks & task_type.where(lambda word: word == UNNAMED)
-    computing = np.unique(raw.thread[tasks & ~unnamed])
-    return unnamed & ~np.isin(raw.thread, computing)
-
-
 def is_call(raw: RawTrace) -> Mask:
     """bool[n]: calls of the host runtime."""
+    return _spans(raw, HOST)
+
+
+def _spans(raw: RawTrace, processes: tuple[str, ...]) -> Mask:
     spans = raw.phase.where(lambda phase: phase == "X") & raw.category.where(lambda category: category == "")
-    calls: Mask = spans & np.isin(raw.process, _processes(raw, HOST))
-    return calls
+    of_processes: Mask = spans & np.isin(raw.process, _processes(raw, processes))
+    return of_processes
+
+
+def _tasks(raw: RawTrace) -> Mask:
+    return _spans(raw, HARDWARE)
+
+
+def _collectives(raw: RawTrace) -> Mask:
+    """bool[n]: whole collectives."""
+    whole: Mask = _spans(raw, COLLECTIVES) & np.isin(raw.thread, _whole(raw))
+    return whole
+
+
+def _waits_or_moves(task_type: Labels) -> Mask:
+    """bool[n]: tasks that mark, wait, or are a step of a collective, whose own row covers them."""
+    return task_type.where(lambda word: word.startswith(NO_WORK) or word in STEP_OF_COLLECTIVE)
 
 
 def _process_names(raw: RawTrace) -> Mask:
@@ -79,5 +127,5 @@ def _whole(raw: RawTrace) -> Integers:
     """Threads of whole collectives."""
     threads = raw.descriptions.key.where(lambda key: key == "thread_name")
     whole = raw.descriptions.text.where(lambda text: text.strip().endswith((WHOLE_COLLECTIVE, "Communication Kernel")))
-    of_collectives = np.isin(raw.descriptions.process, _processes(raw, COLLECTIVES))
-    return raw.descriptions.thread[threads & whole & of_collectives]
+    own = np.isin(raw.descriptions.process, _processes(raw, COLLECTIVES))
+    return raw.descriptions.thread[threads & whole & own]

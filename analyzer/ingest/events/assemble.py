@@ -55,6 +55,7 @@ def _of_several(part: RawTrace, identity: FileIdentity, rank: int, files_devices
 def _trace(raw: RawTrace, identity: FileIdentity, path: Path | None) -> Trace:
     """One rank's trace; `path` to read again from, None for a part of a file."""
     if ascend.is_ascend(raw):
+        raw = ascend.with_steps_named(raw)
         return _with_device(raw, identity, "npu", ascend.is_work(raw))
     work = device.is_work(raw)
     if work.any():
