@@ -112,6 +112,8 @@ def test_launches_without_kernels_are_no_launch_bound_run(tmp_path, device, coun
     assert report.run.warnings == [f"{text} ×{missing}"]
     assert found(report) == set()
     assert "Q602" in unasked(report)
+    (row,) = report.breakdown.per_rank
+    assert row.sync_causes.unknown_ns == row.sync_ns > 0  # why a device idles is not told from records that are lost
 
 
 def test_one_lost_launch_of_many_changes_no_verdict(tmp_path):

@@ -12,7 +12,7 @@ from analyzer.measures.advice.fitting import fitting
 from analyzer.measures.breakdown import Breakdown, breakdown
 from analyzer.measures.experts.load import expert_loads
 from analyzer.measures.links import links
-from analyzer.measures.records.plausible import notes
+from analyzer.measures.records.plausible import doubt_of, notes
 from analyzer.measures.records.stuck import stuck
 from analyzer.measures.reuse import counted_reuse
 from analyzer.measures.skew import group_waiting
@@ -22,7 +22,7 @@ from analyzer.measures.waits import waits
 from analyzer.measures.workload import workload
 from analyzer.model.kind import Cause, Kind
 from analyzer.model.run import Run
-from analyzer.model.trace import Note
+from analyzer.model.trace import Doubt, Note
 from analyzer.schema.bounds import ExpertRow, ScalingFacts, StageRow
 from analyzer.schema.breakdown import BreakdownTables, Hidden, RankBreakdown, StepKind, SyncCauses
 from analyzer.schema.finding import Basis
@@ -129,11 +129,12 @@ def _worded(text: str, times: int, where: tuple[int, ...]) -> str:
 
 def breakdown_tables(run: Run) -> BreakdownTables:
     """Per rank and per kind of step."""
-    return BreakdownTables([_rank_row(rank_times) for rank_times in breakdown(run)], step_rows(run))
+    is_idle_known = doubt_of(run, frozenset((Doubt.IDLE,))) is None
+    rows = [_rank_row(rank_times, is_idle_known=is_idle_known) for rank_times in breakdown(run)]
+    return BreakdownTables(rows, step_rows(run))
 
 
-def _rank_row(rank_times: Breakdown) -> RankBreakdown:
-    causes = rank_times.causes
+def _rank_row(rank_times: Breakdown, *, is_idle_known: bool) -> RankBreakdown:
     subclasses = {
         word: time_ns for (_, word), time_ns in sorted(rank_times.subclass_ns.items(), key=lambda item: -item[1])
     }
@@ -145,20 +146,36 @@ def _rank_row(rank_times: Breakdown) -> RankBreakdown:
         movement_ns=rank_times.movement.total_ns,
         sync_ns=rank_times.sync.total_ns,
         hidden=Hidden(rank_times.hidden_communication_ns, rank_times.hidden_movement_ns),
-        sync_causes=SyncCauses(
-            peer_wait_ns=causes[Cause.PEER_WAIT].total_ns,
-            host_sync_ns=causes[Cause.HOST_SYNC].total_ns,
-            host_launch_ns=causes[Cause.HOST_LAUNCH].total_ns,
-            stream_wait_ns=causes[Cause.STREAM_WAIT].total_ns,
-            queue_ns=causes[Cause.QUEUE].total_ns,
-            unknown_ns=causes[Cause.UNKNOWN].total_ns,
-            unrecorded_ns=causes[Cause.UNRECORDED].total_ns,
-        ),
+        sync_causes=_sync_causes(rank_times, is_idle_known=is_idle_known),
         subclasses=subclasses,
         unclassified_ns=rank_times.unclassified_ns,
         device_busy_ns=rank_times.device_busy_ns,
         fused_ns=rank_times.fused_ns,
         overlapped_ns=rank_times.overlapped_ns,
+    )
+
+
+def _sync_causes(rank_times: Breakdown, *, is_idle_known: bool) -> SyncCauses:
+    """Why the device did nothing; where lost records read as idle time, only waiting for peers is told."""
+    causes = rank_times.causes
+    waited_ns = causes[Cause.PEER_WAIT].total_ns
+    if not is_idle_known:
+        return SyncCauses(
+            peer_wait_ns=waited_ns,
+            host_sync_ns=0,
+            host_launch_ns=0,
+            stream_wait_ns=0,
+            queue_ns=0,
+            unknown_ns=rank_times.sync.total_ns - waited_ns,
+        )
+    return SyncCauses(
+        peer_wait_ns=waited_ns,
+        host_sync_ns=causes[Cause.HOST_SYNC].total_ns,
+        host_launch_ns=causes[Cause.HOST_LAUNCH].total_ns,
+        stream_wait_ns=causes[Cause.STREAM_WAIT].total_ns,
+        queue_ns=causes[Cause.QUEUE].total_ns,
+        unknown_ns=causes[Cause.UNKNOWN].total_ns,
+        unrecorded_ns=causes[Cause.UNRECORDED].total_ns,
     )
 
 

@@ -34,7 +34,9 @@ _DECLARATION = '<?xml version="1.0" encoding="utf-8"?>\n'
 
 def _suite(question: Answer, report: Report) -> ET.Element:
     rules = [row for row in report.rules if row.question == question.id]
-    cases = [_case(row, question, [rows_ for rows_ in report.findings if rows_.rule == row.rule]) for row in rules]
+    cases = [
+        _case(row, question, [finding for finding in report.findings if finding.rule == row.rule]) for row in rules
+    ]
     counts = {
         "tests": len(cases),
         "failures": sum(case.find("failure") is not None for case in cases),
@@ -50,16 +52,16 @@ def _suite(question: Answer, report: Report) -> ET.Element:
     return suite
 
 
-def _case(rule: RuleOutcome, question: Answer, rows_: list[FindingRow]) -> ET.Element:
+def _case(rule: RuleOutcome, question: Answer, findings: list[FindingRow]) -> ET.Element:
     case = ET.Element("testcase", {"classname": f"shardscope.{question.name}", "name": f"{rule.rule} {rule.name}"})
     if rule.outcome == "unknown":
         ET.SubElement(case, "skipped", {"message": f"{rule.missing}; {rule.cure}"})
-    failing = sorted((row for row in rows_ if row.severity in FAILING), key=lambda row: FAILING.index(row.severity))
+    failing = sorted((row for row in findings if row.severity in FAILING), key=lambda row: FAILING.index(row.severity))
     if failing:
         more = f" (and {count(len(failing) - 1, 'more finding')})" if len(failing) > 1 else ""
         attributes = {"type": failing[0].severity, "message": f"{failing[0].message}{more}"}
         ET.SubElement(case, "failure", attributes).text = "\n\n".join(map(_text, failing))
-    others = [row for row in rows_ if row.severity not in FAILING]
+    others = [row for row in findings if row.severity not in FAILING]
     if others:
         ET.SubElement(case, "system-out").text = "\n\n".join(map(_text, others))
     return case

@@ -29,12 +29,12 @@ def headline(result: Result) -> str:
 
 def value(row: MetricResult, side: Sequence[float | str]) -> str:
     """Median of times; one value or the range of an exact quantity."""
-    numbers = [value_ for value_ in side if not isinstance(value_, str)]
+    numbers = [figure for figure in side if not isinstance(figure, str)]
     if not side:
         return NOTHING
     if row.is_time:
         return duration(median(numbers))
-    shown = [value_ if isinstance(value_, str) else _amount(row.metric, value_) for value_ in side]
+    shown = [figure if isinstance(figure, str) else _amount(row.metric, figure) for figure in side]
     return shown[0] if len(shown) == 1 else f"{shown[0]} to {shown[-1]}"
 
 
